@@ -5,6 +5,7 @@ import { type RunStatus, isOpenStatus } from '../core/state/status.js';
 import { visible } from '../core/state/summaries.js';
 import { nothingSpent } from '../core/state/turn.js';
 import { isObject } from '../core/text/json.js';
+import { headOf } from '../core/text/text.js';
 import type { Outcome } from '../core/transcript/outcome.js';
 import {
   type FollowedSegment,
@@ -21,6 +22,7 @@ import {
 } from '../history/pending-work.js';
 import { type Projection, endOutcome } from '../history/projection.js';
 import { type RunReading, describeRun, readRun } from '../history/read-run.js';
+import { writtenByNewer } from '../history/reader/run-view.js';
 import { readTurns } from '../history/run-transcript.js';
 import { previousRunId, readSegment, readSegmentStart } from '../history/segments.js';
 import type { Archive } from '../storage/blob-store.js';
@@ -52,7 +54,9 @@ export function toRunStatus(run: RunReading, now: number): RunStatus {
     ...(end !== null && { status: 'done', reason: end.reason }),
     ...(isHeld && { status: 'paused' }),
     message:
-      stuckMessage(work) ?? status.message ?? (isCancelling ? 'a cancel is requested' : null),
+      (end === null ? (writtenByNewer(events) ?? stuckMessage(work, run.history)) : null) ??
+      status.message ??
+      (isCancelling ? 'a cancel is requested' : null),
     doing: currentActivity({ view, work }, now),
   };
 }
@@ -60,10 +64,35 @@ export function toRunStatus(run: RunReading, now: number): RunStatus {
 /** After this many failures in a row, the cause is probably not just a worker that was killed. */
 const STUCK_FAILURES = 2;
 
-/** Returns why a run does not go on although workers poll, or null. It loses nothing meanwhile. */
-function stuckMessage({ workflowFailures: failures }: PendingWork): string | null {
+/** The characters of a worker's error that a status shows. */
+const MAX_ERROR = 300;
+
+/**
+ * Returns why a run does not go on although workers poll, or null. It loses nothing meanwhile. The
+ * server records the first of several failures in a row.
+ */
+function stuckMessage(
+  { workflowFailures: failures }: PendingWork,
+  history: RunReading['history'],
+): string | null {
   if (failures < STUCK_FAILURES) return null;
-  return `workers cannot continue the run (${failures} failures in a row): their logs and the run's history say why; if another version of perdure ran it, start a worker of that version`;
+  const task = history.events?.findLast(
+    (event) =>
+      event.workflowTaskFailedEventAttributes ??
+      event.workflowTaskTimedOutEventAttributes ??
+      event.workflowTaskCompletedEventAttributes,
+  );
+  if (task?.workflowTaskTimedOutEventAttributes) {
+    return `workers do not continue the run (${failures} times in a row; the first time, the step timed out): they are overloaded, or were killed while they worked on it; look at their CPU, memory, and logs`;
+  }
+  const error = task?.workflowTaskFailedEventAttributes?.failure?.message ?? '';
+  const why = error === '' ? "their logs and the run's history say why" : shortError(error);
+  return `workers cannot continue the run (${failures} failures in a row): ${why}; if another version of perdure ran it, start a worker of that version`;
+}
+
+function shortError(error: string): string {
+  const [line = ''] = error.split('\n');
+  return visible(line.length > MAX_ERROR ? `${headOf(line, MAX_ERROR)}…` : line);
 }
 
 /** Returns the status of a deleted run, which has ended whether or not the archive has its end. */

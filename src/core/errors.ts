@@ -138,7 +138,8 @@ export class NoScheduleError extends PerdureError {
 
 /**
  * A history or a memo is encoded, for example encrypted, and the client lacks the payload codec or the
- * key. The message names the encoding and the key. Nothing else is known about the run.
+ * key; or a newer version of perdure wrote it. The message names the encoding and the key, or what this
+ * version does not know. Nothing else is known about the run.
  */
 export class UnreadableError extends PerdureError {
   static readonly code = 'unreadable';

@@ -1,6 +1,6 @@
 import type { Client } from '@temporalio/client';
 import type { ModelSettings } from '../core/definition/definition.js';
-import { NoRunError } from '../core/errors.js';
+import { NoRunError, UnreadableError } from '../core/errors.js';
 import type { NodeVisit } from '../core/definition/graph-definition.js';
 import { type BegunVisit, forkableVisit, visitBegun } from '../core/state/fork.js';
 import type { ForkPoint } from '../core/state/state.js';
@@ -23,7 +23,7 @@ import type { HistoryEvent } from './history-event.js';
 import { reportsOf } from './pending-work.js';
 import { type EndedTurnOf, type Projection, createProjector } from './projection.js';
 import { type RunReading, readRun } from './read-run.js';
-import { readBegun } from './reader/run-view.js';
+import { readBegun, writtenByNewer } from './reader/run-view.js';
 import { previousRunId, readSegment } from './segments.js';
 
 /** The messages of a run, with what is missing of them and the artifacts that its tools have made. */
@@ -52,13 +52,16 @@ export type TranscriptRequest = TranscriptRange & { readonly archive: Archive };
  * Reads the messages of a run through all its segments, from the server and, for deleted segments,
  * from the archive. A summary for the model appears at the place where it was created, with
  * `compacts`. Refused answers also have numbers, but are omitted unless `side` is set. The messages
- * of a forked run begin with those of its source. Needs no worker.
+ * of a forked run begin with those of its source. Needs no worker. Rejects with an `UnreadableError`
+ * for a run that a newer version of perdure wrote.
  */
 export async function readTranscript(
   client: Client,
   run: RunReading,
   { archive, side = false, ...range }: TranscriptRequest,
 ): Promise<RunTranscript> {
+  const newer = writtenByNewer(run.events);
+  if (newer !== null) throw new UnreadableError(newer);
   const { transcript, forkedFrom, artifacts } = run.view.state ?? {};
   const total = transcript?.next ?? 0;
   const bounds = { from: Math.max(0, range.from ?? 0), to: Math.min(range.to ?? total, total) };

@@ -269,25 +269,40 @@ describe("a user's own workflow that continues as new into an agent", () => {
   };
   const state = JSON.parse(JSON.stringify(begun(config({ name: 'chief' })))) as RunState;
 
-  test('with the state of a newer version waits for it, and its status says that workers fail', async () => {
+  test('with the state of a newer version waits for it undamaged, and each reader says so', async () => {
+    const carried = { schema: STATE_VERSION + 1, state, shown: '' };
     const handle = await rig.client.workflow.start('forger', {
       taskQueue: rig.taskQueue,
       workflowId: `forger-${randomUUID()}`,
-      args: [
-        { agent: 'chief', message: 'go' },
-        { schema: STATE_VERSION + 1, state, shown: '' },
-      ],
+      args: [{ agent: 'chief', message: 'go' }, carried],
     });
     const client = await clientOf(rig);
+    const id = handle.workflowId;
+    const newer = `a newer version of perdure wrote the run: the run's state has schema version ${STATE_VERSION + 1}`;
     await vi.waitFor(
       async () => {
-        const { message } = await client.status(handle.workflowId);
-        expect(message).toContain('workers cannot continue the run');
+        const { raw } = await rig.client.workflow.getHandle(id).describe();
+        expect(raw.pendingWorkflowTask?.attempt).toBeGreaterThan(2);
       },
       { timeout: 45_000, interval: 200 },
     );
+    expect(await client.status(id)).toMatchObject({
+      status: 'working',
+      message: expect.stringContaining(newer),
+    });
+    await expect(client.transcript(id)).rejects.toThrow(newer);
+    await expect(client.calls(id)).rejects.toThrow(newer);
+    await vi.waitFor(
+      async () => {
+        const { rows } = await client.list({ idPrefix: id });
+        expect(rows).toMatchObject([{ id }]);
+      },
+      { timeout: 30_000, interval: 100 },
+    );
+    const { events } = await rig.client.workflow.getHandle(id).fetchHistory();
+    expect(events?.some((one) => one.workflowTaskCompletedEventAttributes)).toBe(false);
     await client.disconnect();
-    await handle.terminate();
+    await rig.client.workflow.getHandle(id).terminate();
   });
 
   test('has to pass a complete state, with the hash of its definition', async () => {

@@ -5,10 +5,10 @@ import type { Run } from '../../core/interpret/loop.js';
 import { isLoaded } from '../../core/rules/limits.js';
 import { toUsage } from '../../core/rules/spending.js';
 import type { RunEvent } from '../../core/run/events.js';
-import type { CarriedState } from '../../core/segments/migrations.js';
+import { type CarriedState, NewerStateError } from '../../core/segments/migrations.js';
 import { type Begun, readCarriedState, readStart } from '../../core/segments/start.js';
 import { runCancelled } from '../../core/state/change.js';
-import type { FinishedTurn, RunState } from '../../core/state/state.js';
+import { type FinishedTurn, type RunState, SEMANTICS_PATCH } from '../../core/state/state.js';
 import { currentDefinition } from '../../core/state/turn-definition.js';
 import { getOutcome } from '../../core/state/turn.js';
 import { blocks } from '../../core/state/work.js';
@@ -268,6 +268,33 @@ export function readBegun({ start, ...args }: EventOf<'started'>): Begun | null 
     return 'problem' in read ? null : read;
   } catch {
     return null;
+  }
+}
+
+/**
+ * Returns why a segment cannot be read, because a newer version of perdure wrote its state or a patch
+ * marker that this version does not know; null if this version can read it.
+ */
+export function writtenByNewer(events: readonly HistoryEvent[]): string | null {
+  const patched = events.find(
+    (event) => event.type === 'patched' && event.patch !== SEMANTICS_PATCH,
+  );
+  const why =
+    patched?.type === 'patched'
+      ? `the run's history has the patch ${JSON.stringify(patched.patch)}, which this version does not know; deploy the version that wrote it`
+      : newerState(events[0]);
+  return why === null
+    ? null
+    : `a newer version of perdure wrote the run: ${why}; nothing is lost meanwhile`;
+}
+
+function newerState(started: HistoryEvent | undefined): string | null {
+  if (started?.type !== 'started') return null;
+  try {
+    readStart(started.start, started);
+    return null;
+  } catch (error) {
+    return error instanceof NewerStateError ? error.message : null;
   }
 }
 

@@ -1,0 +1,83 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { toRunStatus } from '../../src/client/status.js';
+import { decodeEvent } from '../../src/history/decode-event.js';
+import { historyFromJson, type History } from '../../src/history/history-event.js';
+import { project } from '../../src/history/projection.js';
+
+type RawEvent = NonNullable<History['events']>[number];
+
+/** A history that ends while the workflow waits for its next task. */
+const { events: recorded } = historyFromJson(
+  JSON.parse(
+    readFileSync(new URL('../histories/sequential-calls.json', import.meta.url), 'utf8'),
+  ) as { readonly events: readonly unknown[] },
+);
+const all = recorded ?? [];
+const open = all.slice(
+  0,
+  all.findLastIndex((event) => event.workflowTaskCompletedEventAttributes),
+);
+
+/** Returns the message of a run whose history ends with these events, after `failures` in a row. */
+function messageOf(added: readonly object[], failures: number): string | null {
+  const events = [...open, ...added] as RawEvent[];
+  const decoded = events.map(decodeEvent);
+  const raw = { pendingWorkflowTask: { attempt: failures + 1 }, pendingActivities: [] };
+  const description = { status: { name: 'RUNNING' }, raw };
+  const run = {
+    id: 'desk-1',
+    runId: 'r',
+    taskQueue: 'q',
+    agent: 'a',
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the parts that a status reads
+    description: description as never,
+    history: { events },
+    events: decoded,
+    view: project(decoded),
+    terminatedWhy: '',
+  };
+  return toRunStatus(run, 0).message;
+}
+
+/** A marker as the SDK records it. */
+function patch(id: string): object {
+  const data = Buffer.from(JSON.stringify({ id, deprecated: false }));
+  const payload = { metadata: { encoding: Buffer.from('json/plain') }, data };
+  return {
+    eventId: open.length + 1,
+    markerRecordedEventAttributes: {
+      markerName: 'core_patch',
+      details: { 'patch-data': { payloads: [payload] } },
+    },
+  };
+}
+
+const failed = (message: string): object => ({
+  workflowTaskFailedEventAttributes: { failure: { message } },
+});
+
+describe('the status of a run that workers do not continue', () => {
+  test('shows their error, on one line and cut', () => {
+    expect(messageOf([failed('odd\nat x')], 1)).toBeNull();
+    const text = messageOf([failed(`Nondeterminism: ${'x'.repeat(1_000)}\nat x`)], 3);
+    expect(text).toMatch(
+      /^workers cannot continue the run \(3 failures in a row\): Nondet.*x…; if/,
+    );
+    expect(text?.length).toBeLessThan(500);
+    expect(messageOf([failed('')], 2)).toContain("their logs and the run's history say why");
+  });
+
+  test('tells steps that time out from failures that need another version', () => {
+    const text = messageOf([failed('odd'), { workflowTaskTimedOutEventAttributes: {} }], 3);
+    expect(text).toContain('(3 times in a row; the first time, the step timed out)');
+    expect(text).not.toContain('version');
+  });
+
+  test('says that a newer version ran it, by the patch that this version does not know', () => {
+    expect(messageOf([patch('semantics-2')], 0)).toBeNull();
+    expect(messageOf([patch('semantics-9')], 0)).toContain(
+      'a newer version of perdure wrote the run: the run\'s history has the patch "semantics-9"',
+    );
+  });
+});
