@@ -20,9 +20,8 @@ import {
   failedAttempts,
   pendingWork,
 } from '../history/pending-work.js';
-import { type Projection, endOutcome } from '../history/projection.js';
+import { type Projection, endOutcome, writtenByNewer } from '../history/projection.js';
 import { type RunReading, describeRun, readRun } from '../history/read-run.js';
-import { writtenByNewer } from '../history/reader/run-view.js';
 import { readTurns } from '../history/run-transcript.js';
 import { previousRunId, readSegment, readSegmentStart } from '../history/segments.js';
 import type { Archive } from '../storage/blob-store.js';
