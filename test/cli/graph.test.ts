@@ -16,7 +16,8 @@ import { mail } from '../core/graph/fixture.js';
 import { runInProcess, type CommandOutput } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';
 
-const CONFIG = `import { defineAgent, defineConfig, defineTool, mcpServer } from 'perdure';
+const CONFIG = `import { defineAgent, defineConfig, defineTool } from 'perdure';
+import { mcpServer } from 'perdure/tools';
 import { z } from 'zod';
 const look = defineTool({
   name: 'look_up',

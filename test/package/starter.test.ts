@@ -1,7 +1,7 @@
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { freshProject, type FreshProject } from '../support/packed-package.js';
 
 const own = fileURLToPath(new URL('./own-worker', import.meta.url));
@@ -23,6 +23,9 @@ async function filesOf(page: string): Promise<readonly (readonly [string, string
   const blocks = [...text.matchAll(/```ts\n\/\/ (\S+\.ts)\n([^]*?)```/g)];
   return blocks.map(([, path = '', code = '']) => [path, code] as const);
 }
+
+// Installs, compiles, and runs a project, which takes long on a busy machine.
+vi.setConfig({ testTimeout: 180_000 });
 
 describe('a folder made by npm init -y', () => {
   test('gets a project from perdure init whose types, first test, and agent work', async () => {
