@@ -58,6 +58,6 @@ await client.disconnect();
       await writeFile(join(folder, path), code);
     }
     expect(await compile()).toEqual([]);
-    expect(await run('vitest', 'run')).toContain('3 passed');
+    expect(await run('vitest', 'run')).toContain('4 passed');
   });
 });

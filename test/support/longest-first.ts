@@ -9,6 +9,10 @@ const LONGEST = [
   'run/long-runs',
   'run/secrets-everywhere',
   'package/installed',
+  'package/starter',
+  'package/entries',
+  'memory/both-worlds',
+  'run/many-callers',
   'history/archived-runs',
   'run/model-faults',
   'history/run-transcript',
@@ -31,6 +35,9 @@ const LONGEST = [
   'run/prompts',
 ];
 
+/** The files that need no server and take longer than all the others of them together. */
+const LONGEST_PURE = ['core/text-functions', 'core/regular-expressions'];
+
 /**
  * Starts the longest files first, so that a test run does not end with one long file running alone,
  * and the projects one after the other, so that files share processes.
@@ -41,8 +48,11 @@ export default class LongestFirst extends BaseSequencer {
     // oxlint-disable-next-line unicorn/no-array-sort
     const sorted = await super.sort(files);
     const rank = (spec: TestSpecification): number => {
-      if (spec.project.name !== 'server') return LONGEST.length + 1;
-      const index = LONGEST.findIndex((name) => spec.moduleId.endsWith(`/test/${name}.test.ts`));
+      const isNamed = (name: string): boolean => spec.moduleId.endsWith(`/test/${name}.test.ts`);
+      if (spec.project.name !== 'server') {
+        return LONGEST.length + (LONGEST_PURE.some(isNamed) ? 1 : 2);
+      }
+      const index = LONGEST.findIndex(isNamed);
       return index < 0 ? LONGEST.length : index;
     };
     return sorted.toSorted((one, other) => rank(one) - rank(other));
