@@ -45,6 +45,7 @@ export { template, type Template, type TemplateValue } from './prompts/template.
 
 // Tools
 export type { Effect } from './core/definition/tool-definition.js';
+export { mcpServer } from './mcp/mcp-server.js';
 export { defineTool } from './tools/define-tool.js';
 export type { ToolOptions } from './tools/tool-options.js';
 export type { DefinedTool, Tool, ToolContext, ToolReturn } from './tools/tool.js';

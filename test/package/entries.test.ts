@@ -16,7 +16,7 @@ const NAMES: Readonly<Record<string, readonly string[]>> = JSON.parse(
 );
 
 /** What the first program imports from the root, although its subject is in another entry. */
-const IN_ROOT = ['PerdureClient', 'RunningWorker', 'createClient', 'createWorker'];
+const IN_ROOT = ['PerdureClient', 'RunningWorker', 'createClient', 'createWorker', 'mcpServer'];
 /** A tool of an agent, and what a scripted person does: both are an answer. */
 const TWO_MEANINGS = ['answer'];
 
