@@ -19,7 +19,7 @@ interface Sources {
 interface Place {
   /** How programs name the method, or the object that it belongs to. */
   readonly path: string;
-  /** The id of its run; null if its first argument is no run. */
+  /** The run id in the method's first argument; null if that argument does not name a run. */
   readonly run: string | null;
 }
 

@@ -115,7 +115,7 @@ export class IdTakenError extends PerdureError {
   override readonly code = IdTakenError.code;
 }
 
-/** There is no run with this id: no workflow at all, or one that is not a perdure agent. */
+/** No run has this id: no workflow has it, or the workflow is not a perdure agent. */
 export class NoRunError extends PerdureError {
   static readonly code = 'no_run';
   override readonly name = 'NoRunError';
@@ -129,7 +129,7 @@ export class ResultLostError extends PerdureError {
   override readonly code = ResultLostError.code;
 }
 
-/** There is no schedule with this id: none at all, or one that perdure did not create. */
+/** No schedule has this id, or perdure did not create the schedule that has it. */
 export class NoScheduleError extends PerdureError {
   static readonly code = 'no_schedule';
   override readonly name = 'NoScheduleError';

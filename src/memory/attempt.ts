@@ -1,3 +1,4 @@
+import { SILENT_LOGGER } from '../temporal/sdk.js';
 import { type Info, asyncLocalStorage } from '@temporalio/activity';
 import type { Client } from '@temporalio/client';
 import { type Payload, defaultPayloadConverter, noopMetricMeter } from '@temporalio/common';
@@ -20,7 +21,7 @@ export interface AttemptHost {
   readonly functions: Readonly<Record<string, ActivityFunction>>;
   /** The client in the context of activities. */
   readonly client: () => Client;
-  /** Called when code begins to run, and when it ends or waits: the clock stands still meanwhile. */
+  /** Called when code starts to run, and when it ends or waits. The clock is stopped in between. */
   readonly begin: () => void;
   readonly end: () => void;
   readonly attempts: Map<string, Attempt>;
@@ -49,17 +50,6 @@ function currentAttempt(): Attempt | undefined {
   return context === undefined ? undefined : byContext.get(context);
 }
 
-const nothing = (): void => undefined;
-/** A failed attempt is in the history; the test prints what it wants to see. */
-const SILENT = {
-  log: nothing,
-  trace: nothing,
-  debug: nothing,
-  info: nothing,
-  warn: nothing,
-  error: nothing,
-};
-
 let tokens = 0;
 
 /** Creates an attempt, whose code does not run yet. */
@@ -87,7 +77,8 @@ export function createAttempt(
         onBeat(details === undefined ? [] : [defaultPayloadConverter.toPayload(details) ?? {}]);
       },
       client,
-      SILENT,
+      // A failed attempt is in the history; the test prints what it wants to see.
+      SILENT_LOGGER,
       noopMetricMeter,
       [],
     ),
@@ -119,7 +110,7 @@ export async function runAttempt(
   }
 }
 
-/** Loses an attempt, as the death of its worker does. Its code may run on, and nobody notices. */
+/** Drops an attempt, as when its worker dies. Its code may continue, but its result is ignored. */
 export function loseAttempt(host: AttemptHost, attempt: Attempt): void {
   attempt.isLost = true;
   release(host, attempt);

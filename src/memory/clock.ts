@@ -16,7 +16,7 @@ export interface Timer {
   readonly kind: TimerKind;
 }
 
-/** A clock that stands still until it is moved to its next timer. */
+/** A virtual clock, which moves only when it is advanced to its next timer. */
 export interface VirtualClock {
   /** Returns the Unix time in ms. */
   readonly now: () => number;

@@ -74,3 +74,15 @@ function versionAt(folder: string): string {
   }
   return 'unknown version';
 }
+
+const nothing = (): void => undefined;
+
+/** A logger of the SDK that writes nothing. */
+export const SILENT_LOGGER = {
+  log: nothing,
+  trace: nothing,
+  debug: nothing,
+  info: nothing,
+  warn: nothing,
+  error: nothing,
+};

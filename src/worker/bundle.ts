@@ -5,7 +5,7 @@ import { Worker, type WorkflowBundle, bundleWorkflowCode } from '@temporalio/wor
 import { DeterminismViolationError } from '@temporalio/workflow';
 import { isObject, parseJson } from '../core/text/json.js';
 import { type History, historyFromJson } from '../history/history-event.js';
-import { sdkVersion } from '../temporal/sdk.js';
+import { SILENT_LOGGER, sdkVersion } from '../temporal/sdk.js';
 import { encodingOf } from '../temporal/server-answers.js';
 
 /** Paths of perdure's modules for Temporal's bundler, compiled or as source. */
@@ -75,7 +75,8 @@ export async function bundleWorkflows(): Promise<WorkflowBundle> {
       // Every worker parses the source map when it starts, and the sources are half of it.
       devtool: 'inline-nosources-source-map',
     }),
-    logger: silent,
+    // The bundler reports its progress at level info; a failure is thrown.
+    logger: SILENT_LOGGER,
   });
 }
 
@@ -90,17 +91,6 @@ function keepSyntax<Rule>(rule: Rule): Rule {
   const jsc = { ...options['jsc'], target: 'es2022' };
   return { ...rule, use: { ...rule['use'], options: { ...options, jsc } } };
 }
-
-const nothing = (): void => undefined;
-/** The bundler reports its progress at level info; a failure is thrown. */
-const silent = {
-  log: nothing,
-  trace: nothing,
-  debug: nothing,
-  info: nothing,
-  warn: nothing,
-  error: nothing,
-};
 
 /** The result of replaying a recorded history with this version. */
 export type ReplayResult =

@@ -143,8 +143,8 @@ export const askUpdate = defineUpdate<AskReceipt, [Ask]>('ask');
 export const messageSignal = defineSignal<[Ask]>('message');
 
 /**
- * Pauses the run by a signal, which the server keeps while there is no worker. It is the kill
- * switch.
+ * Pauses the run by a signal, which the server stores until a worker is available. This is the
+ * kill switch.
  *
  * @example
  * ```ts
@@ -157,7 +157,7 @@ export const messageSignal = defineSignal<[Ask]>('message');
 export const pauseSignal = defineSignal<[ActorClaim?]>('pause');
 
 /**
- * Resumes the run by a signal, which the server keeps while there is no worker: the counterpart of
+ * Resumes the run by a signal, which the server stores until a worker is available. Reverses
  * `pauseSignal`. A run that is neither paused nor blocked does not change.
  *
  * @example
