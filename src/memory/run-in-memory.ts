@@ -26,6 +26,7 @@ import {
   type Reactions,
   type Script,
   type Stage,
+  assertScript,
   createScript,
   setTimes,
 } from './script.js';
@@ -99,6 +100,7 @@ export async function playRun(agent: Agent, options: MemoryOptions): Promise<Mem
   if (!(withinMs > 0)) {
     throw new InputError(`within: expected a duration such as "30 days", got ${show(within)}`);
   }
+  assertScript(on, at, faults);
   const script = createScript(on, faults);
   const observed: Observed = { modelRequests: [], effects: [] };
   const objects = memoryObjects();

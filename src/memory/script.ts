@@ -1,7 +1,9 @@
 import type { Client } from '@temporalio/client';
 import type { Decision, Request } from '../core/transcript/request.js';
 import type { Action, Reaction, ScriptedDecision } from '../testing/actions.js';
-import { toMs } from '../core/text/text.js';
+import { InputError } from '../core/errors.js';
+import { isObject, textField } from '../core/text/json.js';
+import { show, toMs } from '../core/text/text.js';
 import type { PerdureClient } from '../client/client-types.js';
 import { askRun } from '../updates/ask.js';
 import type { VirtualClock } from './clock.js';
@@ -74,6 +76,70 @@ export interface Stage {
   readonly kill: () => void;
   /** Runs work while the clock stands still; its failure ends everything. */
   readonly work: (act: () => Promise<void>) => void;
+}
+
+const ACTIONS: Readonly<Record<Action['type'], true>> = {
+  send: true,
+  'cancel-turn': true,
+  cancel: true,
+  close: true,
+  pause: true,
+  resume: true,
+  'set-limits': true,
+  kill: true,
+  after: true,
+  wait: true,
+  decide: true,
+};
+const MOMENTS = ['request', 'call', 'step', 'waiting'];
+const FAULTS = {
+  'before-effect': 'call',
+  'after-effect': 'call',
+  'before-reply': 'step',
+  'after-reply': 'step',
+};
+
+/** Throws an `InputError` for a part of a script that would have no effect. */
+export function assertScript(
+  on: object,
+  at: Readonly<Record<string, unknown>>,
+  faults: readonly unknown[],
+): void {
+  for (const [moment, entries] of Object.entries(on)) {
+    if (!MOMENTS.includes(moment)) throw unexpected('on', `one of ${MOMENTS.join(', ')}`, moment);
+    const all: unknown = moment === 'waiting' ? { waiting: entries } : entries;
+    for (const [name, entry] of Object.entries(isObject(all) ? all : {})) {
+      const list: readonly unknown[] = Array.isArray(entry) ? entry : [entry];
+      for (const one of list) {
+        if (typeof one !== 'function') assertAction(`on.${moment}.${name}`, one);
+      }
+    }
+  }
+  for (const [delay, entry] of Object.entries(at)) {
+    const ms = toMs(delay);
+    if (!(ms >= 0)) throw unexpected('at', 'a time after the start such as "3 days"', delay);
+    for (const one of Array.isArray(entry) ? entry : [entry]) assertAction(`at["${delay}"]`, one);
+  }
+  for (const fault of faults) {
+    const place = isObject(fault) ? textField(fault, 'at') : '';
+    const count = Object.entries(FAULTS).find(([name]) => name === place)?.[1];
+    const number = isObject(fault) && count !== undefined ? fault[count] : undefined;
+    if (!Number.isInteger(number) || Number(number) < 1) {
+      const form = '{ at: "after-effect", call: 1, kill: true }, or before-reply with step';
+      throw unexpected('faults', `a fault such as ${form}`, fault);
+    }
+  }
+}
+
+function assertAction(place: string, action: unknown): void {
+  const type = isObject(action) ? textField(action, 'type') : '';
+  if (!Object.hasOwn(ACTIONS, type)) {
+    throw unexpected(place, 'an action such as approve(), deny(), or send("…")', action);
+  }
+}
+
+function unexpected(field: string, what: string, value: unknown): InputError {
+  return new InputError(`${field}: expected ${what}, got ${show(value)}`);
 }
 
 export function createScript(on: Reactions, faults: readonly Fault[]): Script {

@@ -86,6 +86,19 @@ describe('a run in memory', () => {
   });
 });
 
+describe('a script that would have no effect', () => {
+  test.each([
+    ['a word', { on: { request: { pay: 'approve' } } }, 'on.request.pay: expected an action such'],
+    ['a moment', { on: { requests: { pay: approve() } } }, 'on: expected one of request, call,'],
+    ['a time', { at: { soon: send('x') } }, 'at: expected a time after the start'],
+    ['a fault', { faults: [{ at: 'middle', call: 1 }] }, 'faults: expected a fault such as'],
+    ['a number', { faults: [{ at: 'after-reply', call: 1 }] }, 'faults: expected a fault'],
+  ])('is refused: %s', async (_, given, message) => {
+    const options = { message: 'Pay', model: [], ...given } as object;
+    await expect(runInMemory(desk, options)).rejects.toThrow(message);
+  });
+});
+
 describe('a person in memory', () => {
   const asked = [replyCall('pay', { n: 60 }), replyText('Done.')];
 
