@@ -150,6 +150,13 @@ describe('a request for people', () => {
     expect(text).toContain(`--as accept --digest ab12cd34ef56 --definition ${definition}`);
   });
 
+  test('says that a limit is that of the whole run', () => {
+    const limit = { name: 'steps', used: 99, limit: null } as const;
+    const { tool: _, effect: __, ...rest } = approval({ kind: 'limit', limit });
+    const text = shown({ ...rest, shown: 'limit steps: 99 used' });
+    expect(text).toContain('what: limit steps: 99 used of the limit of the whole run\n');
+  });
+
   test('states that arguments cannot be shown', () => {
     const unreadable = 'blob 12: not found';
     const lines = requestLines(view(approval(), { unreadable }), {

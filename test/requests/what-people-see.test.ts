@@ -5,12 +5,8 @@ import { decidingCommands } from '../../src/core/requests/commands.js';
 import { requestLines } from '../../src/cli/requests/request-lines.js';
 import { wrapped } from '../../src/cli/format/format.js';
 import { shellLine } from '../../src/core/text/text.js';
-import {
-  headline,
-  toRequest,
-  briefly,
-  requestMemo,
-} from '../../src/core/requests/open-requests.js';
+import { toRequest, requestMemo } from '../../src/core/requests/open-requests.js';
+import { presentRequest } from '../../src/core/requests/presentation.js';
 import { shownToModel, toPending } from '../../src/cli/mcp/tools.js';
 import { visible } from '../../src/core/state/summaries.js';
 import { OFFERED, type RaisedRequest, type Request } from '../../src/core/transcript/request.js';
@@ -152,10 +148,15 @@ function seen(request: Request, width: number): string {
       full: false,
       now: NOW,
     }),
-    'line of a step': wrapped(`request r1 (${request.kind}): ${headline(request)}`, width),
-    'notice, memo': briefly(request).split('\n'),
+    'line of a step': wrapped(
+      `request r1 (${request.kind}): ${presentRequest(request).headline}`,
+      width,
+    ),
+    'notice, memo': presentRequest(request).notice.split('\n'),
     fix: [request.fix],
-    'live line': [visible(`waiting_decision (${request.kind}): ${headline(request)}`)],
+    'live line': [
+      visible(`waiting_decision (${request.kind}): ${presentRequest(request).headline}`),
+    ],
     'status line': [`${request.why}; decide: ${request.fix}`],
     ...(width === WIDTHS.at(-1) && toModels(request)),
   };

@@ -1,4 +1,4 @@
-import { briefly, shortened } from '../../core/requests/open-requests.js';
+import { noticeText, presentRequest } from '../../core/requests/presentation.js';
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import type { Notice } from '../../agents/agent-parts.js';
@@ -59,8 +59,8 @@ function createNotice({ request, agent, turn }: NotifyRequestInput, run: string)
     ...(tool !== undefined && { tool }),
     ...(effect && { effect }),
     digest,
-    shown: briefly(request),
-    why: shortened(request.why),
+    shown: presentRequest(request).notice,
+    why: noticeText(request.why),
     expiresAt,
     decisions,
     fix,

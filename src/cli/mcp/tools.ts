@@ -3,7 +3,7 @@ import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { z } from 'zod';
 import { toRunStatus } from '../../client/status.js';
 import { shownActions } from '../../core/plan/confirm-plan.js';
-import { headline } from '../../core/requests/open-requests.js';
+import { presentRequest } from '../../core/requests/presentation.js';
 import { RUN_STATUSES, type RunStatus, statusName } from '../../core/state/status.js';
 import { visible } from '../../core/state/summaries.js';
 import { type Json, isObject } from '../../core/text/json.js';
@@ -94,7 +94,7 @@ export function toStatusAnswer(status: RunStatus): z.infer<typeof statusAnswer> 
 /** Returns a request as `agent_status` shows it. */
 export function toPending(request: Request): z.infer<typeof statusAnswer>['pending'][number] {
   const { id, kind, call = null, tool = null, fix } = request;
-  return { request: id, kind, call, tool, shown: visible(headline(request)), fix };
+  return { request: id, kind, call, tool, shown: visible(presentRequest(request).headline), fix };
 }
 
 export function endedAnswer(id: string, outcome: Outcome): z.infer<typeof resultAnswer> {

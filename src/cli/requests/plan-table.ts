@@ -1,6 +1,6 @@
 import { shownActions, planIntroduction, planTitle } from '../../core/plan/confirm-plan.js';
 import type { PlannedAction } from '../../core/plan/plan.js';
-import { argumentTexts } from '../../core/requests/open-requests.js';
+import { argumentTexts } from '../../core/requests/presentation.js';
 import { headOf } from '../../core/text/text.js';
 import type { Request } from '../../core/transcript/request.js';
 import { oneLine, pieces, quoted, wrapped } from '../format/format.js';

@@ -1,9 +1,6 @@
-import { decidersText } from '../../core/definition/rules.js';
 import { planAnswers, shownActions } from '../../core/plan/confirm-plan.js';
-import { limitAmount, limitWord } from '../../core/requests/commands.js';
-import { EFFECT_TEXTS, askerOf } from '../../core/requests/open-requests.js';
+import { type Field, presentRequest } from '../../core/requests/presentation.js';
 import { formatBytes } from '../../core/state/summaries.js';
-import { nodeOfCall } from '../../core/state/turn-definition.js';
 import { isObject, parseJson } from '../../core/text/json.js';
 import { escapeArguments, headOf, printable, tailOf } from '../../core/text/text.js';
 import type { Request } from '../../core/transcript/request.js';
@@ -116,8 +113,6 @@ export interface RequestLineOptions {
   readonly now: number;
 }
 
-const MAX_HEADLINE = 600;
-
 /**
  * Returns a request, formatted for people. Code writes all of it from what the run will execute.
  * Text by the model and its provider is separate, marked, and quoted. Hidden characters are made
@@ -126,33 +121,22 @@ const MAX_HEADLINE = 600;
 export function requestLines(view: RequestView, options: RequestLineOptions): readonly string[] {
   const { run, request } = view;
   const { width } = options;
-  const field = (name: string, text: string): readonly string[] =>
-    wrapped(`${name}: ${oneLine(text)}`, width);
+  const { asksFor, what, tool, reasons, foreign, people } = presentRequest(request);
+  const fields = (all: readonly Field[]): readonly string[] =>
+    all.flatMap(([name, text]) => wrapped(`${name}: ${oneLine(text)}`, width));
+  const raised = formatDateTime(request.raisedAt);
   return [
     ...wrapped(`request ${oneLine(request.id)} of run ${oneLine(run)}`, width),
-    ...field(
-      'asks for',
-      `${KINDS[request.kind]}${request.checking ? ' (a decision is being checked)' : ''}`,
-    ),
-    ...(request.kind === 'plan' ? [] : field('what', whatOf(request))),
-    ...toolLines(request, width),
+    ...fields([['asks for', asksFor], ...what, ...tool]),
     ...argumentsOf(view, options),
-    ...(request.kind === 'plan' ? [] : whyLines(request, width)),
-    ...limitOf(request).flatMap((text) => field('limit', text)),
-    ...keyOf(request).flatMap((text) => field('idempotency key', text)),
-    ...(request.definition === undefined ? [] : field('new form', request.definition)),
-    ...foreignWords(request, width),
-    ...field(
-      'asked by',
-      request.requester === null ? 'unknown' : `${request.requester} (not verified)`,
-    ),
-    ...field('may decide', decidersText(request.deciders)),
-    ...field(
-      'raised',
-      `${formatDateTime(request.raisedAt)}, ${formatAgo(request.raisedAt, options.now)}`,
-    ),
-    ...field('expires', expiry(request, options.now)),
-    ...(view.prompts ? [] : field('digest', request.digest)),
+    ...fields(reasons),
+    ...foreign.flatMap(({ title, texts }) => quoted(title, texts, width)),
+    ...fields([
+      ...people,
+      ['raised', `${raised}, ${formatAgo(request.raisedAt, options.now)}`],
+      ['expires', expiry(request, options.now)],
+      ...(view.prompts ? [] : [['digest', request.digest] as const]),
+    ]),
     ...(view.prompts ? answerLines(request, width) : commandLines(view, options)),
   ];
 }
@@ -179,34 +163,6 @@ function decideLine({ request, commands }: RequestView, now: number): string {
   if (request.checking) return 'A worker is checking a decision; no other can be made until then.';
   const isOver = request.expiresAt !== null && request.expiresAt <= now;
   return isOver ? 'It has expired, so it can no longer be decided.' : 'There is nothing to decide.';
-}
-
-const KINDS: Readonly<Record<Request['kind'], string>> = {
-  approval: 'approval of a call',
-  question: 'an answer to a question',
-  plan: 'approval of a plan',
-  client_tool: 'the result of a call that you execute',
-  limit: 'a higher limit',
-  outcome_unknown: 'the outcome of a call',
-  safety_check: "approval of a call that the model's provider wants a person to review",
-  tool_changed: 'approval of a tool that its server has changed',
-};
-
-/** Returns what the run will do, or who asks: by `describe`, else the first line of `shown`. */
-function whatOf({ shown, summary }: Request): string {
-  const [line = ''] = shown.split('\n');
-  const what = summary ?? line;
-  if (what.length <= MAX_HEADLINE) return what;
-  return `${headOf(what, MAX_HEADLINE)}… (truncated; see the arguments)`;
-}
-
-/** A node of a graph has no tool. */
-function toolLines({ tool, effect }: Request, width: number): readonly string[] {
-  if (tool === undefined || nodeOfCall({ name: tool }) !== null) return [];
-  return [
-    ...wrapped(`tool: ${oneLine(tool)}`, width),
-    ...(effect === undefined ? [] : wrapped(`effect: ${EFFECT_TEXTS[effect]}`, width)),
-  ];
 }
 
 function argumentsOf(view: RequestView, options: RequestLineOptions): readonly string[] {
@@ -262,53 +218,6 @@ function planLines(view: RequestView, options: RequestLineOptions): readonly str
       : ['the tool gets:', ...argumentLines(parsed.arguments, options).lines]),
   ]);
   return [...lines, ...each];
-}
-
-function limitOf({ limit }: Request): readonly string[] {
-  if (limit === undefined) return [];
-  const { name, used, limit: most } = limit;
-  const of = most === null ? 'the limit of the whole run' : limitAmount(name, most);
-  return [`${limitWord(name)}: ${limitAmount(name, used)} used of ${of}`];
-}
-
-function keyOf({ idempotencyKey = '' }: Request): readonly string[] {
-  return idempotencyKey === '' ? [] : [idempotencyKey];
-}
-
-/**
- * Returns why the run asks. For a changed tool, this includes a diff of many lines, whose text
- * comes from its server.
- */
-function whyLines({ why }: Request, width: number): readonly string[] {
-  const [first = '', ...rest] = why.split('\n');
-  return [
-    ...wrapped(`why: ${oneLine(first)}`, width),
-    ...(rest.length === 0 ? [] : quoted('in full', rest, width)),
-  ];
-}
-
-/** Returns text by others, quoted so that it cannot be mistaken for our own lines. */
-function foreignWords(request: Request, width: number): readonly string[] {
-  const { checks = [] } = request;
-  // Code writes the text of a plan, which is above.
-  const { question, options = [] } = request.kind === 'plan' ? {} : request;
-  const asks = askerOf({ name: request.tool ?? '' });
-  const isGraph = nodeOfCall({ name: request.tool ?? '' }) !== null;
-  return [
-    ...(question === undefined
-      ? []
-      : quoted(isGraph ? asks : 'the model asks, in its own words', [question], width)),
-    ...(options.length === 0
-      ? []
-      : quoted(isGraph ? 'answers' : 'the model offers as answers', options, width)),
-    ...(checks.length === 0
-      ? []
-      : quoted(
-          'the provider says',
-          checks.map(({ code, message }) => `${code ?? 'check'}: ${message ?? 'no message'}`),
-          width,
-        )),
-  ];
 }
 
 function expiry({ expiresAt, onExpiry }: Request, now: number): string {

@@ -1,4 +1,4 @@
-import { headline } from '../../core/requests/open-requests.js';
+import { presentRequest } from '../../core/requests/presentation.js';
 import { isClosingText } from '../../core/rules/documents.js';
 import type { GraphState, RunState } from '../../core/state/state.js';
 import { callSummary, formatBytes, visible } from '../../core/state/summaries.js';
@@ -68,7 +68,11 @@ export function createStepLines(paint: Palette, fixes: Fixes): StepLines {
       const { id, kind, digest } = request;
       if (raised.has(digest)) continue;
       raised.add(digest);
-      lines.push(paint.yellow(`request ${visible(id)} (${kind}): ${visible(headline(request))}`));
+      lines.push(
+        paint.yellow(
+          `request ${visible(id)} (${kind}): ${visible(presentRequest(request).headline)}`,
+        ),
+      );
     }
     // A new segment counts its events from 1 again.
     if (view.state !== null && view.state.segments !== segment) {

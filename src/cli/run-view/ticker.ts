@@ -1,5 +1,5 @@
 import type { Client } from '@temporalio/client';
-import { headline } from '../../core/requests/open-requests.js';
+import { presentRequest } from '../../core/requests/presentation.js';
 import { planProgress } from '../../core/run/details.js';
 import type { RunState } from '../../core/state/state.js';
 import { type RunStatusName, statusText } from '../../core/state/status.js';
@@ -93,7 +93,7 @@ function waitTexts(
   const [request] = viewedRequests(view, run);
   if (request !== undefined) {
     const status = statusText({ status: 'waiting_decision', reason: request.kind });
-    return [visible(`${status}: ${headline(request)}`)];
+    return [visible(`${status}: ${presentRequest(request).headline}`)];
   }
   const waits = waitingFor(view);
   switch (waits?.type) {

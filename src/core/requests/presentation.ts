@@ -1,0 +1,287 @@
+import type { findTool } from '../calls/batch.js';
+import { decidersText } from '../definition/rules.js';
+import type { ToolDefinition } from '../definition/tool-definition.js';
+import { briefPlan, planTitle, shownActions } from '../plan/confirm-plan.js';
+import { formatBytes } from '../state/summaries.js';
+import { nodeOfCall } from '../state/turn-definition.js';
+import { type AskingWork, isUndo } from '../state/work.js';
+import { isObject, parseJson } from '../text/json.js';
+import { escapeArguments, escapeJson, headOf, printable } from '../text/text.js';
+import type { ToolCall } from '../transcript/messages.js';
+import type { Request } from '../transcript/request.js';
+import { limitAmount, limitOption } from './commands.js';
+
+/**
+ * What people see of a request, from one line to everything. Each place that shows a request takes
+ * its words from here and adds only its own layout, the arguments, and the times.
+ */
+export interface Presentation {
+  /** One line for lists and progress: the tool, the limit, or who asks, and then what. */
+  readonly headline: string;
+  /** A few lines for an inbox or a notice; the memo of a run records them. */
+  readonly notice: string;
+  /** What it asks for, such as `approval of a call`. */
+  readonly asksFor: string;
+  /** What the run will do, or who asks, by code; empty for a plan, whose actions say it. */
+  readonly what: readonly Field[];
+  /** The tool that is called; empty for a node of a graph. */
+  readonly tool: readonly Field[];
+  /** The idempotency key, the new form of a tool, and the reason, of which `foreign` may quote more. */
+  readonly reasons: readonly Field[];
+  /** Who asked, and who may decide. */
+  readonly people: readonly Field[];
+  /** Text by others. It must not look like a line of ours, so it is quoted. */
+  readonly foreign: readonly Quote[];
+}
+
+/** A line by code: its name, and one line of text. */
+export type Field = readonly [name: string, text: string];
+
+/** Text by others, and who wrote it. */
+export interface Quote {
+  readonly title: string;
+  readonly texts: readonly string[];
+}
+
+type Presented = Pick<Request, 'kind' | 'shown'> & Partial<Request>;
+
+/** Returns what people see of a request, wherever it is shown. */
+export function presentRequest(request: Presented): Presentation {
+  const { kind, shown, summary, question = '', arguments: given = '' } = request;
+  const actions = kind === 'plan' ? shownActions(given) : null;
+  const [title = ''] = shown.split('\n');
+  const more = kind === 'question' ? printedLine(question) : summary;
+  const line = more === undefined ? title : `${title}: ${more}`;
+  return {
+    headline: actions === null ? line : planTitle(actions),
+    notice: actions === null ? noticeText(shown) : briefPlan(actions, MAX_PLAN_CHARACTERS),
+    asksFor: `${ASKED[kind]}${request.checking ? ' (a decision is being checked)' : ''}`,
+    what: kind === 'plan' ? [] : [['what', headlineOf(summary ?? title) + wholeRun(request)]],
+    tool: toolFields(request),
+    reasons: reasonFields(request),
+    people: [
+      ['asked by', request.requester == null ? 'unknown' : `${request.requester} (not verified)`],
+      ['may decide', decidersText(request.deciders ?? [])],
+    ],
+    foreign: quotesOf(request),
+  };
+}
+
+const ASKED: Readonly<Record<Request['kind'], string>> = {
+  approval: 'approval of a call',
+  question: 'an answer to a question',
+  plan: 'approval of a plan',
+  client_tool: 'the result of a call that you execute',
+  limit: 'a higher limit',
+  outcome_unknown: 'the outcome of a call',
+  safety_check: "approval of a call that the model's provider wants a person to review",
+  tool_changed: 'approval of a tool that its server has changed',
+};
+
+const MAX_HEADLINE = 600;
+
+function headlineOf(what: string): string {
+  if (what.length <= MAX_HEADLINE) return what;
+  return `${headOf(what, MAX_HEADLINE)}… (truncated; see the arguments)`;
+}
+
+/** A limit of the whole run is reached in the turn that asks, which has a share of it. */
+function wholeRun({ limit }: Presented): string {
+  return limit?.limit === null ? ' of the limit of the whole run' : '';
+}
+
+function toolFields({ tool, effect }: Presented): readonly Field[] {
+  if (tool === undefined || nodeOfCall({ name: tool }) !== null) return [];
+  return [['tool', tool], ...(effect ? [['effect', EFFECT_TEXTS[effect]] as const] : [])];
+}
+
+/** A plan says why with its actions. For a changed tool, more lines of the reason are quoted. */
+function reasonFields({
+  kind,
+  why = '',
+  idempotencyKey = '',
+  definition,
+}: Presented): readonly Field[] {
+  const [reason = ''] = why.split('\n');
+  return [
+    ...(idempotencyKey === '' ? [] : [['idempotency key', idempotencyKey] as const]),
+    ...(definition === undefined ? [] : [['new form', definition] as const]),
+    ...(kind === 'plan' ? [] : [['why', reason] as const]),
+  ];
+}
+
+function quotesOf(request: Presented): readonly Quote[] {
+  const { kind, why = '', checks = [], tool: name = '' } = request;
+  // Code writes the text and the reason of a plan.
+  if (kind === 'plan') return [];
+  const { question, options = [] } = request;
+  const isGraph = nodeOfCall({ name }) !== null;
+  const asks = isGraph ? askerOf({ name }) : 'the model asks, in its own words';
+  const quotes = [
+    { title: 'in full', texts: why.split('\n').slice(1) },
+    { title: asks, texts: question === undefined ? [] : [question] },
+    { title: isGraph ? 'answers' : 'the model offers as answers', texts: options },
+    {
+      title: 'the provider says',
+      texts: checks.map(({ code, message }) => `${code ?? 'check'}: ${message ?? 'no message'}`),
+    },
+  ];
+  return quotes.filter(({ texts }) => texts.length > 0);
+}
+
+const MAX_NOTICE_CHARACTERS = 300;
+const MAX_PLAN_CHARACTERS = 900;
+
+/** Returns the beginning of a text of a request for an inbox or a notice; `…` marks a cut. */
+export function noticeText(text: string): string {
+  if (text.length <= MAX_NOTICE_CHARACTERS) return text;
+  return `${headOf(text, MAX_NOTICE_CHARACTERS - 1)}…`;
+}
+
+/**
+ * Returns the text of a request: what it is about, with every argument. `shown` of the request holds it, and
+ * `presentRequest` takes its words from there. `tool`: the run's pinned definition.
+ */
+export function textOfRequest(
+  { name, request }: AskingWork,
+  call: ToolCall | undefined,
+  tool: ReturnType<typeof findTool>,
+): string {
+  const { limit } = request;
+  if (limit !== undefined) {
+    const [used, most] = [limit.used, limit.limit].map((amount) =>
+      amount === null ? null : limitAmount(limit.name, amount),
+    );
+    return `limit ${limitOption(limit.name)}: ${used}${most ? ` of ${most}` : ''} used`;
+  }
+  if (call === undefined) return '';
+  // The engine generated the text from the plan's actions.
+  if (request.kind === 'plan') return questionOf(call).question ?? '';
+  if (request.kind === 'question') return shownQuestion(call);
+  return isUndo({ name }) ? `undo ${shownCall(call, tool)}` : shownCall(call, tool);
+}
+
+/** Returns a question: who asks by code, then the words of the model or the graph, quoted. */
+function shownQuestion(call: ToolCall): string {
+  const { question = '', options = [] } = questionOf(call);
+  return [
+    askerOf(call),
+    ...printable(question)
+      .split('\n')
+      .map((line) => `> ${line}`),
+    ...(options.length === 0
+      ? []
+      : [`answers: ${escapeJson(options.map((one) => JSON.stringify(one)).join(', '))}`]),
+  ].join('\n');
+}
+
+/** Returns who asks a question: the model, or a node of the graph. */
+function askerOf(call: Pick<ToolCall, 'name'>): string {
+  const node = nodeOfCall(call);
+  return node === null ? 'the model asks' : `the graph asks at node ${printedLine(node)}`;
+}
+
+/** Returns what a call asks a person, and the answers that it suggests. */
+export function questionOf(call: ToolCall): Pick<Request, 'question' | 'options'> {
+  const value = parseJson(call.arguments);
+  const { question, options } = isObject(value) ? value : {};
+  const choices = Array.isArray(options) ? options.filter((one) => typeof one === 'string') : [];
+  return {
+    question: typeof question === 'string' ? question : '',
+    ...(choices.length > 0 && { options: choices }),
+  };
+}
+
+/** Maximum characters of all arguments together. The rest is only in the request. */
+const MAX_CHARACTERS = 8_000;
+
+/**
+ * Returns a call as people see it before they decide: the tool, its effect, its target, the
+ * author's description, and every argument as it was written and, if that differs, as the tool gets
+ * it. It is generated from the recorded call and contains no model text. Hidden characters are escaped.
+ */
+function shownCall(call: ToolCall, tool: ToolDefinition | undefined): string {
+  return [titleOf(call, tool), ...describeLine(call), ...argumentTexts(call)].join('\n');
+}
+
+function titleOf({ name }: ToolCall, tool: ToolDefinition | undefined): string {
+  const words = [name];
+  if (tool !== undefined) words.push(EFFECT_TEXTS[tool.effect]);
+  if (tool?.mcp) words.push(`MCP server ${tool.mcp.server}`);
+  if (tool?.calls) words.push(`agent ${tool.calls.agent}`);
+  return printedLine(words.join(' · '));
+}
+
+/** Returns a text as one line, with hidden characters escaped. */
+export function printedLine(text: string): string {
+  return printable(text).replaceAll(/[\n\t]/g, ' ');
+}
+
+/** What each effect of a tool means to a person who decides about a call. */
+const EFFECT_TEXTS = {
+  read: 'read: changes nothing',
+  keyed: 'keyed: has a side effect, safe to retry',
+  once: 'once: has a side effect, never retried',
+} as const satisfies Readonly<Record<NonNullable<Request['effect']>, string>>;
+
+function describeLine({ summary }: ToolCall): readonly string[] {
+  return summary === undefined ? [] : [printedLine(summary)];
+}
+
+/**
+ * Returns a text of one line for each argument. If the tool gets something else than was written, the line shows
+ * both: `euros: "99999" → 99999`.
+ */
+export function argumentTexts(
+  call: Pick<ToolCall, 'arguments' | 'blob' | 'parsed'>,
+): readonly string[] {
+  const written = formOf(call);
+  if (call.parsed === undefined)
+    return linesOf(written, ([, argument]) => escapeArguments(argument));
+  const parsed = formOf(call.parsed);
+  if (written.entries === null || parsed.entries === null) {
+    const own = ([, argument]: Entry): string => escapeArguments(argument);
+    return [...linesOf(written, own), 'the tool gets:', ...linesOf(parsed, own)];
+  }
+  const before = new Map(written.entries);
+  const after = new Map(parsed.entries);
+  const names = [...new Set([...before.keys(), ...after.keys()])];
+  const entries = names.map((name): Entry => [name, '']);
+  return linesOf({ entries }, ([name]) => {
+    const [given, got] = [before.get(name), after.get(name)];
+    if (given === got) return escapeArguments(given ?? '');
+    return `${given === undefined ? '(not given)' : escapeArguments(given)} → ${got === undefined ? '(left out)' : escapeArguments(got)}`;
+  });
+}
+
+/** The name of an argument and its value as JSON. */
+type Entry = readonly [string, string];
+
+/** Arguments by name, or the one line that stands for them. */
+type Form =
+  | { readonly entries: readonly Entry[] }
+  | { readonly entries: null; readonly line: string };
+
+function formOf({ arguments: json, blob }: Pick<ToolCall, 'arguments' | 'blob'>): Form {
+  if (blob !== undefined) {
+    const line = `[${formatBytes(blob.bytes)} of arguments, stored as blob ${blob.sha256}]`;
+    return { entries: null, line };
+  }
+  const value = parseJson(json);
+  if (!isObject(value)) return { entries: null, line: escapeArguments(json) };
+  return { entries: Object.entries(value).map(([name, one]) => [name, JSON.stringify(one)]) };
+}
+
+function linesOf(form: Form, shownValue: (entry: Entry) => string): readonly string[] {
+  if (form.entries === null) return [form.line];
+  let left = MAX_CHARACTERS;
+  const lines = form.entries.map((entry) => {
+    const line = `${escapeArguments(JSON.stringify(entry[0])).slice(1, -1)}: ${shownValue(entry)}`;
+    const shown = headOf(line, Math.max(0, left));
+    left -= line.length;
+    return shown.length === line.length
+      ? line
+      : `${shown}… [truncated: ${line.length} characters; see \`arguments\` of the request]`;
+  });
+  return lines.length === 0 ? ['(no arguments)'] : lines;
+}
