@@ -144,7 +144,21 @@ export {
   type Recording,
 } from './recordings/recording.js';
 
-export { rerun, type Rerun, type RerunOptions } from './recordings/rerun.js';
+export {
+  evaluate,
+  type CandidateRun,
+  type EvalProgress,
+  type EvalRun,
+  type EvaluateOptions,
+  type EvaluatedCase,
+  type Evaluation,
+  type Score,
+  type ScoredRun,
+  type Scorer,
+  type Scorers,
+} from './recordings/evaluate.js';
+export type { EvalGates, GateResult } from './recordings/eval-gates.js';
+export { rerun, type CandidateModel, type Rerun, type RerunOptions } from './recordings/rerun.js';
 export type { ComparedCall, Divergence } from './recordings/divergence.js';
 export type { LiveTools } from './recordings/recorded-parts.js';
 

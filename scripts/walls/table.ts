@@ -251,11 +251,12 @@ export const WALLS: readonly Wall[] = [
       'tools',
       'models',
       'testing',
+      'output',
       'agents',
       'client',
       'memory',
     ],
-    packages: [NODE, CLIENT, 'fastest-levenshtein'],
+    packages: [NODE, CLIENT, 'fastest-levenshtein', 'zod'],
     why: 'Runs that happened, as test cases: read from histories, checked, executed again, and compared.',
   },
 ];

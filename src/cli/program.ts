@@ -149,6 +149,10 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Listed | ListedG
       summary: 'execute recordings again with the current agents, and show the first difference',
       load: async () => (await import('./commands/rerun.js')).rerun,
     },
+    eval: {
+      summary: 'run recordings with another model, and compare, score, and gate it',
+      load: async () => (await import('./commands/eval.js')).evaluation,
+    },
     replay: {
       summary: 'check that this version reproduces the decisions in histories',
       load: async () => (await import('./commands/replay.js')).replay,

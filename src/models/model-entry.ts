@@ -166,6 +166,23 @@ export interface ResolvedModel {
   readonly capabilities: ModelCapabilities;
 }
 
+/** Returns a model under its name at the provider, with its facts, whatever name a request has. */
+export function standInFor({
+  model,
+  name,
+  price,
+  window,
+  capabilities,
+}: ResolvedModel): Model & ModelFacts {
+  return {
+    ...model,
+    ...(price !== null && { price }),
+    ...(window !== null && { window }),
+    capabilities,
+    call: async (request, context) => await model.call({ ...request, model: name }, context),
+  };
+}
+
 export interface ModelCatalog {
   /**
    * Returns the entry of that name, else the demo model for `demo`, else the adapter for the name:

@@ -39,6 +39,7 @@ export function recordEvents({ id, segments }: RunEvents): RecordedRun | null {
     facts,
     messages: messagesIn(views),
     outcome: last.outcome,
+    spent: last.state.total,
   };
 }
 
@@ -108,13 +109,15 @@ function factsIn(events: readonly HistoryEvent[]): readonly RecordedFact[] {
 
 function ended(
   at: number,
-  { activity, input }: Extract<HistoryEvent, { type: 'scheduled' }>,
+  { at: scheduledAt, activity, input }: Extract<HistoryEvent, { type: 'scheduled' }>,
   result: unknown,
 ): RecordedFact {
   if (isObject(input) && isObject(result)) {
     const { turn, step, call, effect } = input;
     const place = { at, turn: Number(turn ?? 0), step: Number(step ?? 0) };
-    if (activity === 'callModel') return { ...place, type: 'reply', reply: toJson(result) };
+    if (activity === 'callModel') {
+      return { ...place, type: 'reply', reply: toJson(result), tookMs: at - scheduledAt };
+    }
     if (activity === 'runTool' && isCall(call)) {
       const effectName = typeof effect === 'string' ? effect : '';
       return { ...place, type: 'result', call, effect: effectName, result: toJson(result) };

@@ -6,6 +6,7 @@ import { definitionShape } from '../core/guards/definition.js';
 import type { Ask } from '../core/input/inbox.js';
 import type { RunInput } from '../core/input/input.js';
 import { visible } from '../core/state/summaries.js';
+import { type Spent, spentShape } from '../core/state/turn.js';
 import { type Json, isObject, parseJson, sha256Hex } from '../core/text/json.js';
 import {
   type Shape,
@@ -43,6 +44,8 @@ export type RecordedFact = { readonly at: number } & (
       readonly turn: number;
       readonly step: number;
       readonly reply: Json;
+      /** The time from its request to its reply in ms, with retries. */
+      readonly tookMs: number;
     }
   | {
       /** A tool call, or a node's function, ended on a worker. */
@@ -92,6 +95,8 @@ export interface RecordedRun {
   readonly messages: readonly Message[];
   /** Null if the run left none, or was open. */
   readonly outcome: Outcome | null;
+  /** What all turns together have used, with the agents that it called. */
+  readonly spent: Spent;
 }
 
 /**
@@ -124,7 +129,7 @@ const call: Shape<ToolCall> = callShape;
 const place = { at: amount, turn: amount, step: amount };
 
 const fact = tagged<RecordedFact, 'type'>('type', {
-  reply: fields({ ...place, type: oneOf('reply'), reply: recordedValue }),
+  reply: fields({ ...place, type: oneOf('reply'), reply: recordedValue, tookMs: amount }),
   result: fields({
     ...place,
     type: oneOf('result'),
@@ -169,6 +174,7 @@ const recorded = fields<RecordedRun>({
   facts: list(fact),
   messages: list(messageShape),
   outcome: nullable(outcomeShape),
+  spent: spentShape,
 });
 
 const header = fields<Pick<Recording, 'format' | 'version'>>({

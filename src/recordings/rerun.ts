@@ -6,6 +6,7 @@ import type { Request } from '../core/transcript/request.js';
 import { decodeEvent } from '../history/decode-event.js';
 import type { MemoryOptions, MemoryRun } from '../memory/run-in-memory.js';
 import type { Model } from '../models/model.js';
+import type { ModelEntry } from '../models/model-entry.js';
 import type { BlobStore } from '../storage/blob-store.js';
 import {
   type Action,
@@ -18,6 +19,7 @@ import {
 } from '../testing/actions.js';
 import { type Divergence, createDivergence, firstDifference } from './divergence.js';
 import { recordEvents } from './record-histories.js';
+import { recordedAgent } from './recorded-agent.js';
 import {
   type Found,
   type LiveTools,
@@ -29,12 +31,21 @@ import {
 } from './recorded-parts.js';
 import { type Recording, createRecording } from './recording.js';
 
+/** A model to try: its name at a provider, an entry as in a configuration, or an adapter. */
+export type CandidateModel = string | ModelEntry;
+
 /** Options of `rerun`. */
 export interface RerunOptions {
-  /** The agent as it is now, with the agents that it calls. */
-  readonly agent: Agent;
-  /** Another model; default: the recorded replies. */
-  readonly model?: Model;
+  /**
+   * The agent as it is now, with the agents that it calls. Default: as the run has pinned it, which
+   * is possible if it is data: no graph, no `decide` function, no `output` function, no named prompts.
+   */
+  readonly agent?: Agent;
+  /**
+   * Another model: its name at a provider, an entry as in `models` of a configuration, or an adapter.
+   * Default: the recorded replies.
+   */
+  readonly model?: CandidateModel;
   /** Tools that are executed, by name: only those with the effect `read`. Default: all results are recorded. */
   readonly tools?: LiveTools;
 }
@@ -71,10 +82,11 @@ export interface Rerun {
  */
 export async function rerun(
   recording: Recording,
-  { agent, model, tools = {} }: RerunOptions,
+  { agent: given, model, tools = {} }: RerunOptions = {},
 ): Promise<Rerun> {
   const [root] = recording.runs;
   if (root === undefined) throw new InputError('recording: expected a run, got none');
+  const agent = given ?? recordedAgent(recording);
   if (root.agent !== agent.name) {
     throw new InputError(
       `agent: expected "${root.agent}", as recorded, got "${agent.name}"; give the agent of the recording`,
@@ -88,10 +100,17 @@ export async function rerun(
   checkLiveTools(tools);
   const found: Found = { divergence: null };
   const own = withRecordedTools(agent, recording, { live: tools, found });
-  const used = model === undefined ? recordedModel(recording, found) : candidateModel(model, found);
+  const used =
+    model === undefined
+      ? recordedModel(recording, found)
+      : candidateModel(await modelFrom(model), found);
   const { playRun } = await import('../memory/run-in-memory.js');
   try {
-    const run = await playRun(own, { ...scriptOf(recording, found), model: used });
+    const run = await playRun(own, {
+      ...scriptOf(recording, found),
+      ...(given === undefined && { args: {} }),
+      model: used,
+    });
     const again = recordingOf(run, recording);
     const compared = model === undefined ? 'all' : 'calls';
     const divergence = found.divergence ?? firstDifference(recording, again, compared);
@@ -102,6 +121,17 @@ export async function rerun(
     return { divergence: found.divergence, outcome: null, recording: null };
   }
 }
+
+/** Returns the model that is to be called. Throws an `InputError` for an entry that cannot be used. */
+export async function modelFrom(model: CandidateModel): Promise<Model> {
+  if (typeof model !== 'string' && 'call' in model) return model;
+  const { createModelCatalog, standInFor } = await import('../models/model-entry.js');
+  const [name, entries] = typeof model === 'string' ? [model, {}] : [MODEL, { [MODEL]: model }];
+  return standInFor(createModelCatalog(entries, process.env).resolve(name));
+}
+
+/** The name of an entry that is given alone. */
+const MODEL = 'model';
 
 /** Returns what happens to the rerun from outside, as it was recorded. */
 function scriptOf(recording: Recording, found: Found): MemoryOptions {

@@ -7,6 +7,7 @@ import { type CliContext, type Command, EXIT, type ExitCode, UsageError } from '
 import { formatCount } from '../format/format.js';
 import { withOptions } from '../input/options.js';
 import { openRun } from '../open-run.js';
+import { WHICH } from './eval.js';
 
 export interface RecordCommandOptions {
   readonly id: string;
@@ -21,12 +22,7 @@ export interface RecordCommandOptions {
  */
 export const record: Command<RecordCommandOptions> = {
   declare: (entry) =>
-    withOptions(entry.argument('<id>', 'the run'), 'out', 'redact').addHelpText(
-      'after',
-      '\nA recording is a test case: perdure rerun executes it with the current agent, the recorded replies, and the\n' +
-        'recorded results of tools. To check that this version reproduces recorded decisions, use perdure export and\n' +
-        'perdure replay.',
-    ),
+    withOptions(entry.argument('<id>', 'the run'), 'out', 'redact').addHelpText('after', WHICH),
   run: recordToFile,
 };
 

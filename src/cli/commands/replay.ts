@@ -11,6 +11,7 @@ import { noteServer } from '../hosting/server-notes.js';
 import { withOptions } from '../input/options.js';
 import { nextCommand } from '../reports/next-command.js';
 import { replayLine } from '../reports/report-run.js';
+import { WHICH } from './eval.js';
 
 const PROGRESS_EVERY = 100;
 
@@ -135,11 +136,7 @@ export const replay: Command<ReplayOptions> = {
       entry.argument('[file...]', 'histories, as export writes them'),
       'fromServer',
       'max',
-    ).addHelpText(
-      'after',
-      "\nreplay is Temporal's determinism check: can this version continue these runs? It calls no model and no tool, and\n" +
-        'executes none of your code. To test an agent against a run that happened, use perdure record and perdure rerun.',
-    ),
+    ).addHelpText('after', WHICH),
   async run(context, options) {
     const { file: files, fromServer, max: limit = RUNS } = options;
     checkOptions(options);

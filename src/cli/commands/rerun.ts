@@ -4,9 +4,12 @@ import { rerun as rerunRecording } from '../../recordings/rerun.js';
 import { nearestFirst } from '../../validation/check-options.js';
 import { type CliContext, type Command, EXIT, type ExitCode, UsageError } from '../context.js';
 import { withOptions } from '../input/options.js';
+import { WHICH, candidate } from './eval.js';
 
 export interface RerunCommandOptions {
   readonly file: readonly string[];
+  /** The name of a model to call; absent: the recorded replies. */
+  readonly model?: string;
 }
 
 /**
@@ -15,20 +18,19 @@ export interface RerunCommandOptions {
  */
 export const rerun: Command<RerunCommandOptions> = {
   declare: (entry) =>
-    withOptions(entry.argument('<file...>', 'recordings, as record writes them')).addHelpText(
-      'after',
-      '\nrerun tests your agent: its current rules, schemas, parsers, templates, and functions are executed against the\n' +
-        'recorded replies and results, in this process. No model and no tool is called. To check whether this version can\n' +
-        'continue runs, use perdure replay, which executes none of your code.',
-    ),
+    withOptions(
+      entry.argument('<file...>', 'recordings, as record writes them'),
+      'model',
+    ).addHelpText('after', WHICH),
   run: rerunFiles,
 };
 
 async function rerunFiles(
   context: CliContext,
-  { file: files }: RerunCommandOptions,
+  { file: files, model: modelName }: RerunCommandOptions,
 ): Promise<ExitCode> {
   const { agents } = await context.config();
+  const model = modelName === undefined ? undefined : await candidate(context, modelName);
   const rows: { readonly file: string; readonly ok: boolean; readonly divergence: unknown }[] = [];
   for (const file of files) {
     const recording = await readRecording(file);
@@ -43,7 +45,7 @@ async function rerunFiles(
         `${visible(file)}: agent: expected one of ${known.map(visible).join(', ')}, got "${visible(name)}"; give the config of that agent with --config`,
       );
     }
-    const { divergence } = await rerunRecording(recording, { agent });
+    const { divergence } = await rerunRecording(recording, { agent, ...(model && { model }) });
     rows.push({ file, ok: divergence === null, divergence });
     const verdict = divergence === null ? 'same' : `differs: ${divergence.text}`;
     if (!context.options.json) context.out(`${visible(file)}: ${verdict}`);

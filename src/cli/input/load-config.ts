@@ -65,9 +65,21 @@ export function configFile({ file, folder }: ConfigPlace): string | null {
   );
 }
 
+/**
+ * Imports another module as a configuration is imported, such as that of `--scorers`. Throws a
+ * `UsageError` that names the file.
+ */
+export async function loadModule(
+  file: string,
+  { folder, env }: Pick<ConfigPlace, 'folder' | 'env'>,
+): Promise<Readonly<Record<string, unknown>>> {
+  const path = resolve(folder, file);
+  return { ...(await importModule(path, file, env)) };
+}
+
 async function readConfig(file: string, { folder, env }: ConfigPlace): Promise<Config> {
   const name = relative(folder, file);
-  const loaded = await importConfig(file, name, env);
+  const loaded = await importModule(file, name, env);
   if (!Object.hasOwn(loaded, 'default')) {
     throw new UsageError(
       `${name}: expected a default export, got none; end it with: export default defineConfig({ agents: [...] });`,
@@ -103,7 +115,7 @@ function isOwn(path: string): boolean {
  * Imports the file without a build step. In it, `perdure` resolves to this installation, so no
  * module is loaded twice.
  */
-async function importConfig(file: string, name: string, env: NodeJS.ProcessEnv): Promise<object> {
+async function importModule(file: string, name: string, env: NodeJS.ProcessEnv): Promise<object> {
   const { createJiti } = await import('jiti');
   const jiti = createJiti(file, {
     // The cache is in the shared folder for temporary files, where another user could plant code.

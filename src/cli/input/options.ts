@@ -360,6 +360,25 @@ export const OPTIONS = {
   },
   dryRun: { flags: '--dry-run', text: 'only show the changes' },
   yes: { flags: '--yes', text: 'do not ask at the terminal' },
+  model: {
+    flags: '--model <name>',
+    text: 'call this model of the configuration, or of a provider, in place of the recorded one',
+  },
+  runs: {
+    flags: '--runs <n>',
+    text: 'runs of each case with the model; default: 1',
+    parse: parseNumber,
+  },
+  atOnce: {
+    flags: '--at-once <n>',
+    text: 'cases that run at once; default: 4',
+    parse: parseNumber,
+  },
+  scorers: {
+    flags: '--scorers <file>',
+    text: 'a module that exports `scorers`, functions by name, and `gates`',
+  },
+  junit: { flags: '--junit <file>', text: 'also write a report in the form of JUnit' },
   noModel: { flags: '--no-model', text: 'do not call models; report them as not checked' },
 } as const satisfies Readonly<Record<string, Declared>>;
 

@@ -1,0 +1,112 @@
+import { writeFile } from 'node:fs/promises';
+import { visible } from '../../core/state/summaries.js';
+import { isObject } from '../../core/text/json.js';
+import { createModelCatalog, standInFor } from '../../models/model-entry.js';
+import type { Model } from '../../models/model.js';
+import {
+  type EvalProgress,
+  type Evaluation,
+  type EvaluateOptions,
+  evaluate,
+} from '../../recordings/evaluate.js';
+import { type CliContext, type Command, EXIT, type ExitCode, UsageError } from '../context.js';
+import { loadModule } from '../input/load-config.js';
+import { withOptions } from '../input/options.js';
+import { evalLines, junitReport, progressLine, toJson } from '../reports/eval-report.js';
+
+/** Which of the commands for tests is which. */
+export const WHICH =
+  '\nrecord writes a run that has happened to a file. rerun executes recordings with your current agents and the recorded\n' +
+  'model, and shows the first difference: a test of your code. eval runs a folder of recordings with another model, and\n' +
+  "scores it: a test of the model. replay is Temporal's determinism check of histories, as export writes them, and\n" +
+  'executes none of your code. Tools are never executed: their results are the recorded ones.';
+
+export interface EvalCommandOptions {
+  readonly folder: string;
+  readonly model?: string;
+  readonly runs?: number;
+  readonly atOnce?: number;
+  readonly scorers?: string;
+  readonly junit?: string;
+}
+
+/** `eval FOLDER --model NAME`: runs recordings with another model, and compares. */
+export const evaluation: Command<EvalCommandOptions> = {
+  declare: (entry) =>
+    withOptions(
+      entry.argument('<folder>', 'recordings, as record writes them'),
+      'model',
+      'runs',
+      'atOnce',
+      'scorers',
+      'junit',
+    ).addHelpText('after', WHICH),
+  run: evaluateFolder,
+};
+
+async function evaluateFolder(
+  context: CliContext,
+  { folder, model: name, runs, atOnce, scorers: file, junit }: EvalCommandOptions,
+): Promise<ExitCode> {
+  if (name === undefined) {
+    throw new UsageError('--model: expected the name of a model, got none; name the one to try');
+  }
+  const { agents } = await context.config();
+  const model = await candidate(context, name);
+  const module = file === undefined ? {} : await scorersIn(context, file);
+  const result = await evaluate(folder, {
+    agents,
+    model,
+    ...module,
+    ...(runs !== undefined && { runs }),
+    ...(atOnce !== undefined && { atOnce }),
+    onProgress: (progress: EvalProgress) => context.note(progressLine(progress)),
+  });
+  report(context, result, name);
+  if (junit !== undefined) await writeReport(junit, junitReport(result, name));
+  return result.passed ? EXIT.completed : EXIT.failed;
+}
+
+/** Returns the model of a configuration, or of a provider, that is called in place of the recorded one. */
+export async function candidate(context: CliContext, name: string): Promise<Model> {
+  const { models = {} } = await context.config();
+  return standInFor(createModelCatalog(models, context.env).resolve(name));
+}
+
+async function scorersIn(
+  context: CliContext,
+  file: string,
+): Promise<Pick<EvaluateOptions, 'scorers' | 'gates'>> {
+  const module = await loadModule(file, { folder: process.cwd(), env: context.env });
+  const { scorers, gates } = module;
+  if (scorers === undefined && gates === undefined) {
+    throw new UsageError(
+      `${visible(file)}: expected an export \`scorers\` or \`gates\`, got neither; export const scorers = { … }`,
+    );
+  }
+  for (const [field, value] of Object.entries({ scorers, gates })) {
+    if (value === undefined || isObject(value)) continue;
+    throw new UsageError(`${visible(file)}: ${field}: expected an object, got ${typeof value}`);
+  }
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `evaluate` checks each of them
+  return {
+    ...(scorers !== undefined && { scorers }),
+    ...(gates !== undefined && { gates }),
+  } as Pick<EvaluateOptions, 'scorers' | 'gates'>;
+}
+
+function report(context: CliContext, result: Evaluation, model: string): void {
+  if (context.options.json) context.out(JSON.stringify(toJson(result, model)));
+  else for (const line of evalLines(result, model)) context.out(line);
+}
+
+async function writeReport(file: string, text: string): Promise<void> {
+  try {
+    await writeFile(file, text);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new UsageError(`--junit: expected a writable file, got ${visible(file)} (${reason})`, {
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,188 @@
+import { visible } from '../../core/state/summaries.js';
+import { show } from '../../core/text/text.js';
+import type {
+  CandidateRun,
+  EvalProgress,
+  EvalRun,
+  EvaluatedCase,
+  Evaluation,
+} from '../../recordings/evaluate.js';
+import type { GateResult } from '../../recordings/eval-gates.js';
+import { columns, formatCount, formatSpan, formatUsage } from '../format/format.js';
+
+const ANSWER_CHARACTERS = 60;
+
+/** One line about a run that is over: `[3/12] desk-17: same calls, polite 1`. */
+export function progressLine({ name, done, total, run }: EvalProgress): string {
+  return `[${done}/${total}] ${visible(name)}: ${runText(run)}`;
+}
+
+function runText({ run, error, scores }: CandidateRun): string {
+  const scored = Object.entries(scores).map(
+    ([name, { score }]) => `${visible(name)} ${number(score)}`,
+  );
+  const ends = [error === null ? null : `error: ${visible(error)}`, run && endOf(run), ...scored];
+  return ends.filter((each) => each !== null).join(', ');
+}
+
+function endOf({ outcome, divergence }: EvalRun): string {
+  if (divergence !== null) return `differs: ${visible(divergence.text)}`;
+  return outcome === null ? 'has no outcome' : `${outcome.status} (${outcome.reason})`;
+}
+
+/** The cases side by side, and the gates. */
+export function evalLines({ cases, gates, passed }: Evaluation, model: string): readonly string[] {
+  const verdict = passed ? 'passed' : 'failed';
+  return [
+    ...cases.flatMap((one) => [visible(one.name), ...caseLines(one, model), '']),
+    ...columns(gates.map(gateRow)),
+    `${formatCount(cases.length, 'case')} with ${visible(model)}: ${verdict}`,
+  ];
+}
+
+function caseLines(
+  { recorded, replayed, candidates }: EvaluatedCase,
+  model: string,
+): readonly string[] {
+  const many = candidates.length > 1;
+  const sides = [
+    { title: 'recorded', run: recorded },
+    { title: 'replayed', run: replayed },
+    ...candidates.map(({ run }, at) => ({
+      title: many ? `${visible(model)} ${at + 1}` : visible(model),
+      run,
+    })),
+  ];
+  const row = (name: string, value: (run: EvalRun) => string): readonly string[] => [
+    `  ${name}`,
+    ...sides.map(({ run }) => (run === null ? '-' : value(run))),
+  ];
+  const scorers = [...new Set(candidates.flatMap(({ scores }) => Object.keys(scores)))];
+  const rows = [
+    ['', ...sides.map(({ title }) => title)],
+    row('ended', ({ outcome }) => outcome?.reason ?? '-'),
+    row('calls', ({ calls }) => calls.map(({ tool }) => visible(tool)).join(', ') || 'none'),
+    row('answer', ({ answer }) => (answer === null ? '-' : short(answer))),
+    row('tokens', ({ usage }) => formatUsage(usage)),
+    row('latency', ({ latencyMs }) => (latencyMs === null ? '-' : formatSpan(latencyMs))),
+    ...scorers.map((name) => [
+      `  ${visible(name)}`,
+      '',
+      '',
+      ...candidates.map(({ scores }) => number(scores[name]?.score ?? null)),
+    ]),
+  ];
+  const notes = [
+    ...(replayed?.divergence ? [`  replayed: ${visible(replayed.divergence.text)}`] : []),
+    ...candidates.flatMap(({ run, error }, at) => [
+      ...(error === null ? [] : [`  run ${at + 1}: error: ${visible(error)}`]),
+      ...(run?.divergence ? [`  run ${at + 1}: ${visible(run.divergence.text)}`] : []),
+    ]),
+  ];
+  return [...columns(rows), ...notes];
+}
+
+function short(text: string): string {
+  const line = show(text);
+  return visible(line.length > ANSWER_CHARACTERS ? `${line.slice(0, ANSWER_CHARACTERS)}…` : line);
+}
+
+function gateRow({ name, bound, actual, passed }: GateResult): readonly string[] {
+  const limit = `${name.startsWith('scores.') ? 'at least' : 'at most'} ${number(bound)}`;
+  return [`gate ${visible(name)}`, number(actual), limit, passed ? 'holds' : 'fails'];
+}
+
+function number(value: number | null): string {
+  return value === null ? 'unknown' : String(Math.round(value * 1_000) / 1_000);
+}
+
+function side(run: EvalRun | null): object | null {
+  if (run === null) return null;
+  const { recording: _recording, ...rest } = run;
+  return rest;
+}
+
+/** The evaluation as JSON, without the recordings of its runs. */
+export function toJson({ cases, gates, passed }: Evaluation, model: string): object {
+  return {
+    model,
+    passed,
+    gates,
+    cases: cases.map(({ name, recorded, replayed, candidates }) => ({
+      name,
+      recorded: side(recorded),
+      replayed: side(replayed),
+      candidates: candidates.map((one) => ({ ...one, run: side(one.run) })),
+    })),
+  };
+}
+
+/** The evaluation in the form of JUnit: a test for each run of each case, and one for each gate. */
+export function junitReport({ cases, gates }: Evaluation, model: string): string {
+  const runs = cases.flatMap(({ name, candidates }) =>
+    candidates.map((candidate, at) => ({
+      name: candidates.length > 1 ? `${name} ${at + 1}` : name,
+      candidate,
+    })),
+  );
+  const errors = runs.filter(({ candidate }) => candidate.error !== null).length;
+  const failures = gates.filter(({ passed }) => !passed).length;
+  const time = runs.reduce((sum, { candidate }) => sum + seconds(candidate.run), 0);
+  const suite = attributes({
+    name: `perdure eval ${model}`,
+    tests: runs.length + gates.length,
+    failures,
+    errors,
+    time: time.toFixed(3),
+  });
+  return [
+    '<?xml version="1.0" encoding="UTF-8"?>',
+    '<testsuites>',
+    `  <testsuite${suite}>`,
+    ...runs.map(({ name, candidate }) => runCase(name, candidate)),
+    ...gates.map((gate) => gateCase(gate)),
+    '  </testsuite>',
+    '</testsuites>',
+    '',
+  ].join('\n');
+}
+
+function seconds(run: EvalRun | null): number {
+  return (run?.latencyMs ?? 0) / 1_000;
+}
+
+function runCase(name: string, candidate: CandidateRun): string {
+  const { run, error } = candidate;
+  const begin = `    <testcase${attributes({ classname: 'cases', name, time: seconds(run).toFixed(3) })}>`;
+  const inside = [
+    ...(error === null ? [] : [`      <error${attributes({ message: error })}/>`]),
+    `      <system-out>${escape(runText(candidate))}</system-out>`,
+  ];
+  return [begin, ...inside, '    </testcase>'].join('\n');
+}
+
+function gateCase(gate: GateResult): string {
+  const begin = `    <testcase${attributes({ classname: 'gates', name: gate.name, time: '0.000' })}`;
+  if (gate.passed) return `${begin}/>`;
+  const [, actual, limit] = gateRow(gate);
+  const failure = `      <failure${attributes({ message: `expected ${limit}, got ${actual}` })}/>`;
+  return [`${begin}>`, failure, '    </testcase>'].join('\n');
+}
+
+function attributes(values: Readonly<Record<string, string | number>>): string {
+  return Object.entries(values)
+    .map(([name, value]) => ` ${name}="${escape(String(value))}"`)
+    .join('');
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+};
+
+/** Escapes a text for XML, which has no form for control characters. */
+function escape(text: string): string {
+  return visible(text).replaceAll(/[&<>"]/g, (one) => ENTITIES[one] ?? one);
+}

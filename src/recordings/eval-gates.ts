@@ -1,0 +1,136 @@
+import { InputError } from '../core/errors.js';
+import { visible } from '../core/state/summaries.js';
+import { isObject } from '../core/text/json.js';
+import { show } from '../core/text/text.js';
+import type { Usage } from '../core/transcript/outcome.js';
+
+/** What must hold for the evaluation to pass. No run may fail with an error, in any case. */
+export interface EvalGates {
+  /** The least mean of a scorer's scores, by its name. */
+  readonly scores?: Readonly<Record<string, number>>;
+  /** The largest share of runs that differ from their recording, 0 to 1; default 0. */
+  readonly diverged?: number;
+  /** The most tokens, as a multiple of the recorded ones, such as 1.2. */
+  readonly tokens?: number;
+  /** The most US dollars, as a multiple of the recorded ones. */
+  readonly cost?: number;
+  /** The longest time of the model calls, as a multiple of the recorded one. */
+  readonly latency?: number;
+}
+
+/** A gate, and what was measured. */
+export interface GateResult {
+  /** Such as `scores.polite`, `tokens`, or `errors`. */
+  readonly name: string;
+  readonly bound: number;
+  /** Null if it could not be measured, such as a cost without a price; the gate then fails. */
+  readonly actual: number | null;
+  readonly passed: boolean;
+}
+
+/** What gates read of a run. */
+interface MeasuredRun {
+  readonly usage: Usage;
+  readonly latencyMs: number | null;
+  readonly divergence: object | null;
+}
+
+/** What gates read of a case. */
+interface Measured {
+  readonly recorded: MeasuredRun | null;
+  readonly candidates: readonly {
+    readonly run: MeasuredRun | null;
+    readonly scores: Readonly<Record<string, { readonly score: number }>>;
+    readonly error: string | null;
+  }[];
+}
+
+const RATIOS = ['tokens', 'cost', 'latency'] as const;
+const GATES: readonly string[] = ['scores', 'diverged', ...RATIOS];
+
+/** Throws an `InputError` for a gate that nothing could measure. */
+export function assertGates(gates: EvalGates, scorers: Readonly<Record<string, unknown>>): void {
+  for (const [name, bound] of Object.entries(gates)) {
+    if (!GATES.includes(name)) {
+      throw new InputError(`gates: expected ${GATES.join(', ')}, got ${visible(name)}`);
+    }
+    if (name !== 'scores') assertBound(`gates.${name}`, bound, name === 'diverged' ? 1 : Infinity);
+  }
+  if (gates.scores !== undefined && !isObject(gates.scores)) {
+    throw new InputError(`gates.scores: expected an object, got ${show(gates.scores)}`);
+  }
+  for (const [name, bound] of Object.entries(gates.scores ?? {})) {
+    if (!Object.hasOwn(scorers, name)) {
+      const known = Object.keys(scorers).map(visible).join(', ');
+      const fix = known === '' ? 'add it to the scorers' : `it is one of ${known}`;
+      throw new InputError(
+        `gates.scores: expected the name of a scorer, got ${visible(name)}; ${fix}`,
+      );
+    }
+    assertBound(`gates.scores.${visible(name)}`, bound, 1);
+  }
+}
+
+function assertBound(field: string, bound: unknown, most: number): void {
+  if (typeof bound === 'number' && bound >= 0 && bound <= most) return;
+  const range = most === 1 ? 'from 0 to 1' : 'from 0, a multiple of what was recorded';
+  throw new InputError(`${field}: expected a number ${range}, got ${show(bound)}`);
+}
+
+/** Returns what each gate makes of the cases. */
+export function gateResults(gates: EvalGates, cases: readonly Measured[]): readonly GateResult[] {
+  const all = cases.flatMap(({ recorded, candidates }) =>
+    candidates.map((candidate) => ({ recorded, candidate })),
+  );
+  const errors = all.filter(({ candidate }) => candidate.error !== null).length;
+  const ended = all.flatMap(({ recorded, candidate: { run } }) =>
+    recorded === null || run === null ? [] : [{ recorded, run }],
+  );
+  const share = (count: number): number => (ended.length === 0 ? 0 : count / ended.length);
+  const diverged = share(ended.filter(({ run }) => run.divergence !== null).length);
+  const scored = Object.entries(gates.scores ?? {}).map(([name, bound]): GateResult => {
+    const given = all.flatMap(({ candidate }) => candidate.scores[name]?.score ?? []);
+    const actual = given.length === 0 ? null : sumOf(given) / given.length;
+    return { name: `scores.${name}`, bound, actual, passed: actual !== null && actual >= bound };
+  });
+  const ratios = RATIOS.flatMap((name): readonly GateResult[] => {
+    const bound = gates[name];
+    if (bound === undefined) return [];
+    const actual = ratioOf(
+      ended.map(({ recorded }) => MEASURES[name](recorded)),
+      ended.map(({ run }) => MEASURES[name](run)),
+    );
+    return [{ name, bound, actual, passed: actual !== null && actual <= bound }];
+  });
+  return [
+    atMost('errors', 0, errors),
+    atMost('diverged', gates.diverged ?? 0, diverged),
+    ...scored,
+    ...ratios,
+  ];
+}
+
+const MEASURES: Readonly<Record<(typeof RATIOS)[number], (run: MeasuredRun) => number | null>> = {
+  tokens: ({ usage }) => usage.inputTokens + usage.outputTokens,
+  cost: ({ usage }) => usage.costUsd,
+  latency: ({ latencyMs }) => latencyMs,
+};
+
+/** Returns how many times as large the second sum is; null if a value is unknown or the first is 0. */
+function ratioOf(
+  before: readonly (number | null)[],
+  after: readonly (number | null)[],
+): number | null {
+  const [one, other] = [before, after].map((all) => all.filter((each) => each !== null));
+  if (one === undefined || other === undefined) return null;
+  if (one.length < before.length || other.length < after.length) return null;
+  return sumOf(one) === 0 ? null : sumOf(other) / sumOf(one);
+}
+
+function atMost(name: string, bound: number, actual: number): GateResult {
+  return { name, bound, actual, passed: actual <= bound };
+}
+
+function sumOf(numbers: readonly number[]): number {
+  return numbers.reduce((sum, one) => sum + one, 0);
+}

@@ -1,0 +1,332 @@
+import { readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Agent } from '../agents/agent.js';
+import { InputError } from '../core/errors.js';
+import { visible } from '../core/state/summaries.js';
+import { isObject } from '../core/text/json.js';
+import { show } from '../core/text/text.js';
+import type { Outcome, Usage } from '../core/transcript/outcome.js';
+import type { Model } from '../models/model.js';
+import { type ComparedCall, type Divergence, comparedCall } from './divergence.js';
+import { factsOf } from './recorded-parts.js';
+import { type Recording, readRecording } from './recording.js';
+import { type EvalGates, type GateResult, assertGates, gateResults } from './eval-gates.js';
+import { type CandidateModel, modelFrom, rerun } from './rerun.js';
+
+/** One side of a comparison: the recorded run, the same run now, or the run with another model. */
+export interface EvalRun {
+  /** Null if the run did not end. */
+  readonly outcome: Outcome | null;
+  /** The answer of the last turn; null if there is none. */
+  readonly answer: string | null;
+  /** The calls that the model asked for, of all agents, in order. */
+  readonly calls: readonly ComparedCall[];
+  readonly steps: number;
+  readonly usage: Usage;
+  /** The time of all model calls together in ms; null for the rerun without a model. */
+  readonly latencyMs: number | null;
+  /** Where it first differs from the recording; null if it does not. */
+  readonly divergence: Divergence | null;
+  /** Null if the run did not end. */
+  readonly recording: Recording | null;
+}
+
+/** What a scorer gets. */
+export interface ScoredRun {
+  /** The name of the case: its file without `.json`. */
+  readonly name: string;
+  /** The message that started the run; empty if it was started otherwise. */
+  readonly input: string;
+  /** The run with the candidate, which is scored. */
+  readonly run: EvalRun;
+  readonly recorded: EvalRun;
+}
+
+/** A score from 0 to 1, or whether it is right; with a reason for people, if given. */
+export type Score =
+  | number
+  | boolean
+  | { readonly score: number | boolean; readonly reason?: string };
+
+/** Scores one run with the candidate. An error that it throws fails the run. */
+export type Scorer = (given: ScoredRun) => Score | Promise<Score>;
+
+/** Scorers by name. */
+export type Scorers = Readonly<Record<string, Scorer>>;
+
+/** Options of `evaluate`. */
+export interface EvaluateOptions {
+  /** The agents as they are now, by whose names the recordings find theirs. */
+  readonly agents?: readonly Agent[];
+  /**
+   * The candidate: its name at a provider, an entry as in `models` of a configuration, or an adapter.
+   * A function gives another one for each run of each case.
+   */
+  readonly model: CandidateModel | ((recording: Recording) => CandidateModel);
+  /** How often each case is run with the candidate; default 1, at most 100. */
+  readonly runs?: number;
+  /** How many cases are run at once; default 4. */
+  readonly atOnce?: number;
+  readonly scorers?: Scorers;
+  readonly gates?: EvalGates;
+  /** Called after each run with the candidate, and for each case that cannot be run. */
+  readonly onProgress?: (progress: EvalProgress) => void;
+}
+
+/** The progress of an evaluation. */
+export interface EvalProgress {
+  readonly name: string;
+  /** The number of runs that are over, of `total`. */
+  readonly done: number;
+  readonly total: number;
+  readonly run: CandidateRun;
+}
+
+/** A run with the candidate. */
+export interface CandidateRun {
+  /** Null if it failed with an error. */
+  readonly run: EvalRun | null;
+  readonly scores: Readonly<Record<string, { readonly score: number; readonly reason?: string }>>;
+  /** Why it could not be run or scored; null if it could. */
+  readonly error: string | null;
+}
+
+/** One case with all its sides. */
+export interface EvaluatedCase {
+  readonly name: string;
+  /** Null if the file could not be read. */
+  readonly recorded: EvalRun | null;
+  /** With the recorded model and the current agent; null if it could not be run. */
+  readonly replayed: EvalRun | null;
+  readonly candidates: readonly CandidateRun[];
+}
+
+/** What `evaluate` returns. */
+export interface Evaluation {
+  readonly cases: readonly EvaluatedCase[];
+  readonly gates: readonly GateResult[];
+  /** Whether all gates hold. */
+  readonly passed: boolean;
+}
+
+const MAX_RUNS = 100;
+
+/**
+ * Runs recorded cases with another model, and compares: what was recorded, what the current agent
+ * makes of the recording, and what the candidate does. The results of tools stay recorded; only the
+ * model is called. `cases` is a folder of recordings, or one file. A case that fails does not end the
+ * others. Rejects with an `InputError` for wrong options, and for a folder without recordings.
+ *
+ * @example
+ * ```ts
+ * import { defineAgent } from 'perdure';
+ * import { evaluate } from 'perdure/testing';
+ *
+ * const desk = defineAgent({ name: 'desk', instructions: 'Help.' });
+ * const { cases, passed } = await evaluate('test/cases', {
+ *   agents: [desk],
+ *   model: 'gpt-5-mini',
+ *   runs: 3,
+ *   scorers: { polite: ({ run }) => run.answer?.includes('please') ?? false },
+ *   gates: { scores: { polite: 0.9 }, tokens: 1.2 },
+ * });
+ * console.log(passed, cases.length);
+ * ```
+ */
+export async function evaluate(
+  cases: string,
+  { agents = [], model, runs = 1, atOnce = 4, ...rest }: EvaluateOptions,
+): Promise<Evaluation> {
+  const { scorers = {}, gates = {}, onProgress = () => undefined } = rest;
+  assertCount('runs', runs);
+  assertCount('atOnce', atOnce);
+  assertScorers(scorers);
+  assertGates(gates, scorers);
+  const files = await filesIn(cases);
+  const total = files.length * runs;
+  let done = 0;
+  const evaluated: EvaluatedCase[] = [];
+  const waiting = [...files.entries()];
+  const work = async (): Promise<void> => {
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+      const [index, { name, file }] = next;
+      evaluated[index] = await evaluateCase(file, {
+        name,
+        agents,
+        scorers,
+        runs,
+        modelOf: typeof model === 'function' ? model : () => model,
+        report(run) {
+          done += 1;
+          onProgress({ name, done, total, run });
+        },
+      });
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(atOnce, files.length) }, work));
+  const results = gateResults(gates, evaluated);
+  return { cases: evaluated, gates: results, passed: results.every(({ passed }) => passed) };
+}
+
+function assertCount(name: string, count: number): void {
+  if (Number.isInteger(count) && count >= 1 && count <= MAX_RUNS) return;
+  throw new InputError(
+    `${name}: expected a whole number from 1 to ${MAX_RUNS}, got ${show(count)}`,
+  );
+}
+
+function assertScorers(scorers: object): void {
+  for (const [name, scorer] of Object.entries(scorers)) {
+    if (typeof scorer === 'function') continue;
+    throw new InputError(`scorers.${visible(name)}: expected a function, got ${show(scorer)}`);
+  }
+}
+
+function nameOf(file: string): string {
+  return file.replace(/\.json$/, '');
+}
+
+/** Returns the recordings of a folder by name, sorted; or the one file. */
+async function filesIn(
+  place: string,
+): Promise<readonly { readonly name: string; readonly file: string }[]> {
+  try {
+    if ((await stat(place)).isFile()) return [{ name: nameOf(place), file: place }];
+    const entries = await readdir(place, { withFileTypes: true });
+    const names = entries.filter((one) => one.isFile() && one.name.endsWith('.json'));
+    if (names.length > 0) {
+      return names
+        .map(({ name }) => ({ name: nameOf(name), file: join(place, name) }))
+        .toSorted((one, other) => (one.name < other.name ? -1 : 1));
+    }
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new InputError(`cases: expected a readable folder, got an error (${reason})`, {
+      cause: error,
+    });
+  }
+  throw new InputError(
+    `cases: expected recordings (*.json) in ${visible(place)}, got none; record runs with perdure record`,
+  );
+}
+
+interface CaseOptions extends Required<Pick<EvaluateOptions, 'agents' | 'scorers' | 'runs'>> {
+  readonly name: string;
+  readonly modelOf: (recording: Recording) => CandidateModel;
+  readonly report: (run: CandidateRun) => void;
+}
+
+/** Evaluates one case. Never rejects. */
+async function evaluateCase(
+  file: string,
+  { name, agents, scorers, runs, modelOf, report }: CaseOptions,
+): Promise<EvaluatedCase> {
+  let recording: Recording;
+  try {
+    recording = await readRecording(file);
+  } catch (error) {
+    const failed = failedRun(error);
+    for (let run = 0; run < runs; run += 1) report(failed);
+    return { name, recorded: null, replayed: null, candidates: [failed] };
+  }
+  const recorded = recordedRun(recording);
+  const input = recording.runs[0]?.input.message ?? '';
+  const agent = agents.find((one) => one.name === recording.runs[0]?.agent);
+  const options = agent === undefined ? {} : { agent };
+  const candidates: CandidateRun[] = [];
+  for (let run = 0; run < runs; run += 1) {
+    let candidate: CandidateRun;
+    try {
+      const { model, latencyMs } = timed(await modelFrom(modelOf(recording)));
+      const again = await rerun(recording, { ...options, model });
+      const made = { ...sideOf(again), latencyMs: latencyMs() };
+      const scores = await scoresOf(scorers, { name, input, run: made, recorded });
+      candidate = { run: made, ...scores };
+    } catch (error) {
+      candidate = failedRun(error);
+    }
+    candidates.push(candidate);
+    report(candidate);
+  }
+  const replayed = await rerun(recording, options).then(sideOf, () => null);
+  return { name, recorded, replayed, candidates };
+}
+
+function failedRun(error: unknown): CandidateRun {
+  return { run: null, scores: {}, error: reasonOf(error) };
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** Returns a model, and the time that its calls have taken together. */
+function timed(model: Model): { readonly model: Model; readonly latencyMs: () => number } {
+  let sum = 0;
+  return {
+    model: {
+      ...model,
+      async call(request, context) {
+        const begin = performance.now();
+        try {
+          return await model.call(request, context);
+        } finally {
+          sum += performance.now() - begin;
+        }
+      },
+    },
+    latencyMs: () => Math.round(sum),
+  };
+}
+
+const NOTHING_USED: Usage = { inputTokens: 0, outputTokens: 0, cachedTokens: 0, costUsd: null };
+
+function sideOf({
+  outcome,
+  divergence,
+  recording,
+}: Pick<EvalRun, 'outcome' | 'divergence' | 'recording'>): EvalRun {
+  const [root] = recording?.runs ?? [];
+  const calls = (recording?.runs ?? []).flatMap(({ messages }) =>
+    messages.flatMap((one) => (one.role === 'assistant' ? (one.calls ?? []) : [])),
+  );
+  return {
+    outcome,
+    answer: outcome?.answer ?? null,
+    calls: calls.map((call) => comparedCall(call)),
+    steps: root?.spent.steps ?? 0,
+    usage: root?.spent.usage ?? NOTHING_USED,
+    latencyMs: null,
+    divergence,
+    recording,
+  };
+}
+
+function recordedRun(recording: Recording): EvalRun {
+  const outcome = recording.runs[0]?.outcome ?? null;
+  const took = factsOf(recording, 'reply').map(({ fact }) => fact.tookMs);
+  const latencyMs = took.reduce((sum, ms) => sum + ms, 0);
+  return { ...sideOf({ outcome, divergence: null, recording }), latencyMs };
+}
+
+async function scoresOf(
+  scorers: Scorers,
+  given: ScoredRun,
+): Promise<Pick<CandidateRun, 'scores' | 'error'>> {
+  const scores: Record<string, { readonly score: number; readonly reason?: string }> = {};
+  const errors: string[] = [];
+  for (const [name, scorer] of Object.entries(scorers)) {
+    try {
+      const made: unknown = await scorer(given);
+      const { score, reason } = isObject(made) ? made : { score: made, reason: undefined };
+      const number = typeof score === 'boolean' ? Number(score) : score;
+      if (typeof number !== 'number' || !(number >= 0 && number <= 1)) {
+        throw new InputError(`expected a score from 0 to 1, or a boolean, got ${show(score)}`);
+      }
+      scores[name] = { score: number, ...(typeof reason === 'string' && { reason }) };
+    } catch (error) {
+      errors.push(`scorers.${visible(name)}: ${reasonOf(error)}`);
+    }
+  }
+  return { scores, error: errors.length === 0 ? null : errors.join('; ') };
+}
