@@ -4,7 +4,7 @@ import { isAgent, assertRuleNames, assertRules, requestOptions } from './agents/
 import { withCalled } from './agents/agent-definition.js';
 import type { RequestOptions } from './agents/agent-parts.js';
 import { InputError } from './core/errors.js';
-import { show } from './core/text/text.js';
+import { type Duration, show } from './core/text/text.js';
 import { findPrice, findWindow } from './models/known-models.js';
 import type { ModelEntry } from './models/model-entry.js';
 import { secretNamesProblem } from './secrets/known.js';
@@ -14,7 +14,74 @@ import {
   uniquelyNamed,
   type OptionSchemas,
   likelyMeant,
+  timerDuration,
 } from './validation/check-options.js';
+
+/**
+ * The rights of a principal about the runs of an agent. `start`: start runs, and read, message, and
+ * cancel those that it has started. The others are about every run of the agent: `read` it, `talk`
+ * to it, `decide` about its requests, and `control` it (cancel, pause, resume, close, limits, and
+ * the `context` of runs and messages, which tools trust).
+ */
+export const RIGHTS = ['start', 'talk', 'read', 'decide', 'control'] as const;
+/** One of the rights of a principal about the runs of an agent; see `PrincipalOptions`. */
+export type Right = (typeof RIGHTS)[number];
+
+/** Rights by the name of an agent, or by a glob: `*` is any characters. `all`: every right. */
+export type AgentRights = Readonly<Record<string, readonly Right[] | 'all'>>;
+
+/** What a principal is, and what it may do. */
+export interface PrincipalOptions {
+  /** The groups that it is in, in addition to those of its OIDC token. */
+  readonly groups?: readonly string[];
+  readonly rights?: AgentRights;
+}
+
+/** How OIDC tokens become principals. Tokens are verified by the keys of the issuer (JWKS). */
+export interface OidcOptions {
+  /** The `iss` of the tokens, such as `https://login.example.com`. */
+  readonly issuer: string;
+  /** The `aud` of the tokens. */
+  readonly audience: string;
+  /** Where the keys are; default: from the issuer's `/.well-known/openid-configuration`. */
+  readonly jwksUrl?: string;
+  /** The claim that names the principal; default `sub`. */
+  readonly nameClaim?: string;
+  /** The claim with its groups; default `groups`. */
+  readonly groupsClaim?: string;
+}
+
+/** What one principal may use of a server, per process. */
+export interface ServeLimits {
+  /** Requests in a minute; default 600. */
+  readonly requestsPerMinute: number;
+  /** Streams open at once; default 100. */
+  readonly streams: number;
+  /** Bytes of a request's body; default 1 MiB. */
+  readonly bodyBytes: number;
+  /** How long a reader of a stream may take to read what was sent; default '60 seconds'. */
+  readonly readTimeout: Duration;
+}
+
+/** Who may use the HTTP server, and for what. */
+export interface ServeOptions {
+  /**
+   * The environment variable with the key of each principal, such as `{ web: 'WEB_KEY' }`. The keys
+   * of PERDURE_SERVE_KEYS (`name:key,…`) also count.
+   */
+  readonly keys?: Readonly<Record<string, string>>;
+  readonly oidc?: OidcOptions;
+  /**
+   * Rights by the name of the principal; `*` is every principal. Without `principals` and `groups`,
+   * every principal has all rights.
+   */
+  readonly principals?: Readonly<Record<string, PrincipalOptions>>;
+  /** Rights by the name of a group. */
+  readonly groups?: Readonly<Record<string, Pick<PrincipalOptions, 'rights'>>>;
+  /** Origins of web pages that may use the server, such as `https://app.example.com`. */
+  readonly origins?: readonly string[];
+  readonly limits?: Partial<ServeLimits>;
+}
 
 /** The default export of `perdure.config.ts`. */
 export interface Config extends RequestOptions {
@@ -35,7 +102,62 @@ export interface Config extends RequestOptions {
    * names look secret (a segment such as KEY or TOKEN) need not be listed.
    */
   readonly secrets?: readonly string[];
+  /** Who may use the HTTP server (`perdure serve`), and for what. */
+  readonly serve?: ServeOptions;
 }
+
+const names = z.array(z.string().min(1));
+const variable = expected<string>(
+  'the name of an environment variable that holds the key, not the key',
+  (value) => typeof value === 'string' && /^[A-Za-z_]\w*$/.test(value),
+);
+const url = expected<string>(
+  'an http(s) address',
+  (value) => typeof value === 'string' && URL.canParse(value) && /^https?:/.test(value),
+);
+const rights = z.record(z.string(), z.union([z.literal('all'), z.array(z.enum(RIGHTS))]));
+const count = z.int().min(1);
+
+/** The schema of `serve`, also for a server without a configuration. */
+export const serveOptions = z.strictObject({
+  keys: z.record(z.string(), variable).optional(),
+  oidc: z
+    .strictObject({
+      issuer: url,
+      audience: z.string().min(1),
+      jwksUrl: url.optional(),
+      nameClaim: z.string().min(1).optional(),
+      groupsClaim: z.string().min(1).optional(),
+    } satisfies OptionSchemas<OidcOptions>)
+    .optional(),
+  principals: z
+    .record(
+      z.string(),
+      z.strictObject({
+        groups: names.optional(),
+        rights: rights.optional(),
+      } satisfies OptionSchemas<PrincipalOptions>),
+    )
+    .optional(),
+  groups: z.record(z.string(), z.strictObject({ rights: rights.optional() })).optional(),
+  origins: z
+    .array(
+      expected<string>(
+        'an origin such as "https://app.example.com", without a path',
+        (value) =>
+          typeof value === 'string' && URL.canParse(value) && new URL(value).origin === value,
+      ),
+    )
+    .optional(),
+  limits: z
+    .strictObject({
+      requestsPerMinute: count.optional(),
+      streams: count.optional(),
+      bodyBytes: count.optional(),
+      readTimeout: timerDuration.optional(),
+    } satisfies OptionSchemas<ServeLimits>)
+    .optional(),
+} satisfies OptionSchemas<ServeOptions>);
 
 const configOptions = z.strictObject({
   agents: uniquelyNamed(expected<Agent>('an agent; make it with defineAgent({…})', isAgent)),
@@ -44,6 +166,7 @@ const configOptions = z.strictObject({
   address: z.string().optional(),
   namespace: z.string().optional(),
   secrets: z.unknown().optional(),
+  serve: serveOptions.optional(),
   ...requestOptions,
 } satisfies OptionSchemas<Config>);
 

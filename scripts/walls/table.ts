@@ -223,6 +223,24 @@ export const WALLS: readonly Wall[] = [
     why: 'The public client, for the server that the command would use; it needs no agent, model, or tool.',
   },
   {
+    folder: 'http',
+    folders: [
+      'core',
+      'secrets',
+      'validation',
+      'storage',
+      'temporal',
+      'updates',
+      'history',
+      'agents',
+      'config.ts',
+      'live',
+      'client',
+    ],
+    packages: [NODE, 'zod', 'hono', '@hono/node-server', 'jose', 'lru-cache', 'eventsource-parser'],
+    why: 'The doors: HTTP requests become calls of the client, for principals that were checked.',
+  },
+  {
     folder: 'memory',
     folders: [
       'core',
@@ -295,6 +313,7 @@ export const CORE_LAYERS: readonly Layer[] = [
 export const ENTRIES: readonly string[] = [
   'client.ts',
   'graphs.ts',
+  'http.ts',
   'models.ts',
   'ai-sdk.ts',
   'worker.ts',

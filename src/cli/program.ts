@@ -172,6 +172,10 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Listed | ListedG
       summary: 'run a worker until interrupted',
       load: async () => (await import('./commands/dev.js')).worker,
     },
+    serve: {
+      summary: 'serve the console and the HTTP API, with a worker if none is running',
+      load: async () => (await import('./commands/serve.js')).serve,
+    },
     mcp: {
       summary: 'serve agents to MCP clients over stdin and stdout',
       load: async () => (await import('./commands/mcp.js')).mcp,

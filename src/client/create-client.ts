@@ -8,7 +8,7 @@ import { mayAnswer } from '../core/requests/answer-by-message.js';
 import { isObject } from '../core/text/json.js';
 import { describeRun } from '../history/read-run.js';
 import { liveWorkers, readLiveHosts } from '../live/live-workers.js';
-import { createRunStreams } from '../live/run-streams.js';
+import { type RunStreams, createRunStreams } from '../live/run-streams.js';
 import { locateTarget } from '../server/locate-target.js';
 import type { Archive, BlobStore } from '../storage/blob-store.js';
 import { openStores } from '../storage/file-stores.js';
@@ -215,20 +215,22 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
   };
   const all = withFormerNames({ ...methods, run: runWith(methods) });
   const created = withExplainedErrors(all, { client, archive }, { path: 'client', run: null });
-  parts.set(created, { client, archive, blobs });
+  parts.set(created, { client, archive, blobs, streams, taskQueue });
   return created;
 }
 
-/** What a client reads from: the server, and the stores. */
+/** What a client is made of: the server, the stores, the streams, and the queue for new runs. */
 export interface ClientParts {
   readonly client: Client;
   readonly archive: Archive;
   readonly blobs: BlobStore;
+  readonly streams: RunStreams;
+  readonly taskQueue: string;
 }
 
 const parts = new WeakMap<object, ClientParts>();
 
-/** Returns what a client reads from. Throws an `InputError` for anything but a client of this package. */
+/** Returns what a client is made of. Throws an `InputError` for anything but a client of this package. */
 export function partsOfClient(client: PerdureClient): ClientParts {
   const found = parts.get(client);
   if (found !== undefined) return found;

@@ -124,6 +124,7 @@ async function importModule(file: string, name: string, env: NodeJS.ProcessEnv):
       perdure: lazyModule(() => import('../../index.js')),
       'perdure/client': lazyModule(() => import('../../client.js')),
       'perdure/graphs': lazyModule(() => import('../../graphs.js')),
+      'perdure/http': lazyModule(() => import('../../http.js')),
       'perdure/models': lazyModule(() => import('../../models.js')),
       'perdure/output': lazyModule(() => import('../../output.js')),
       'perdure/testing': lazyModule(() => import('../../testing.js')),

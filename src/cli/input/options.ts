@@ -323,6 +323,12 @@ export const OPTIONS = {
   },
 
   // Of workers, MCP, and doctor.
+  host: {
+    flags: '--host <host>',
+    text: 'address to serve at; default: 127.0.0.1; any other address needs keys (PERDURE_SERVE_KEYS)',
+  },
+  port: { flags: '--port <n>', text: 'port to serve at; default: 8788', parse: parseNumber },
+  noWorker: { flags: '--no-worker', text: 'host no worker' },
   livePort: {
     flags: '--live-port <n>',
     text: 'port of the live stream of replies; default: a free port',

@@ -1,0 +1,126 @@
+import { once } from 'node:events';
+import type { PerdureClient } from '../../client/client-types.js';
+import type { Config } from '../../config.js';
+import { InputError } from '../../core/errors.js';
+import { type CliContext, type Command, EXIT, UsageError } from '../context.js';
+import { formatCount } from '../format/format.js';
+import { awaitServer, catchInterrupt, createHosting } from '../hosting/hosting.js';
+import { noteServer } from '../hosting/server-notes.js';
+import { osUser } from '../input/option-parsers.js';
+import { withOptions } from '../input/options.js';
+
+export interface ServeCommandOptions {
+  readonly host?: string;
+  readonly port?: number;
+  /** False for `--no-worker`. */
+  readonly worker: boolean;
+}
+
+const PORT = 8_788;
+
+/**
+ * `serve`: serves HTTP until interrupted: the API, the console, and the doors for other clients. It
+ * starts the embedded server and a worker where none is running.
+ */
+export const serve: Command<ServeCommandOptions> = {
+  declare: (entry) => withOptions(entry, 'host', 'port', 'noWorker'),
+  async run(context, { host = '127.0.0.1', port = PORT, worker }) {
+    const config = await context.config();
+    await checkServe(context, { config, host, port });
+    const interrupt = catchInterrupt();
+    const found = await awaitServer(context, interrupt);
+    if (found === null) return EXIT.completed;
+    noteServer(context, found);
+    const taskQueue = await context.taskQueue();
+    const hosting = createHosting(context, taskQueue);
+    const serving = await startServing(context, { config, host, port });
+    try {
+      const { address, namespace } = found;
+      const place = `task queue "${taskQueue}" of ${address}, namespace "${namespace}"`;
+      context.note(
+        `serving ${serving.url} for ${place}, with ${formatCount(config.agents.length, 'agent')}${serving.isVerified ? '' : '; without keys, for this machine only'}`,
+      );
+      if (worker) {
+        await hosting.ensure();
+        context.note(
+          hosting.isHosting ? 'A worker runs in this process.' : 'A worker runs elsewhere.',
+        );
+      }
+      if (context.options.json) context.out(JSON.stringify({ url: serving.url }));
+      const { died } = hosting;
+      const over = AbortSignal.any([interrupt, died]);
+      if (!over.aborted) await once(over, 'abort');
+      if (!interrupt.aborted) died.throwIfAborted();
+      return EXIT.completed;
+    } finally {
+      await serving.close();
+      await hosting.stop();
+    }
+  },
+};
+
+interface Serving {
+  readonly url: string;
+  readonly isVerified: boolean;
+  close(): Promise<void>;
+}
+
+/** Serves HTTP for the server of the context, in this process. */
+async function startServing(
+  context: CliContext,
+  { config, host, port }: { readonly config: Config; readonly host: string; readonly port: number },
+): Promise<Serving> {
+  const [{ openClient }, { openServer }, { listen }] = await Promise.all([
+    import('../../client/create-client.js'),
+    import('../../http/create-server.js'),
+    import('../../http/listen.js'),
+  ]);
+  const { env, home } = context;
+  const client: PerdureClient = await openClient({
+    client: await context.client(),
+    taskQueue: await context.taskQueue(),
+    config,
+    env,
+    home,
+  });
+  const server = await openServer({
+    client,
+    config,
+    env,
+    localName: osUser(),
+    log: (line) => context.note(line),
+  });
+  try {
+    const { isVerified } = server;
+    const listening = await listen(server, { host, port });
+    return { url: listening.url, isVerified, close: () => listening.close() };
+  } catch (error) {
+    throw asUsage(error);
+  }
+}
+
+/** Checks keys and address before anything is started. Throws a `UsageError`. */
+async function checkServe(
+  { env }: CliContext,
+  { config, host, port }: { readonly config: Config; readonly host: string; readonly port: number },
+): Promise<void> {
+  if (!(Number.isInteger(port) && port >= 0 && port <= 65_535)) {
+    throw new UsageError(`--port: expected 1 to 65535, or 0 for any free port; got ${port}`);
+  }
+  const [{ authenticator, hasKeys }, { checkHost }] = await Promise.all([
+    import('../../http/principals.js'),
+    import('../../http/listen.js'),
+  ]);
+  const options = config.serve ?? {};
+  try {
+    authenticator(options, { env, local: osUser() });
+    checkHost(host, hasKeys(options, env));
+  } catch (error) {
+    throw asUsage(error);
+  }
+}
+
+function asUsage(error: unknown): unknown {
+  if (!InputError.isInstance(error)) return error;
+  return new UsageError(error.message.replace(/^(?=(?:host|port): )/, '--'), { cause: error });
+}

@@ -1,0 +1,127 @@
+import type { PerdureClient } from '../client/client-types.js';
+import type { ClientParts } from '../client/create-client.js';
+import type { KnownAgent } from '../client/fork-run.js';
+import type { Right } from '../config.js';
+import { NoRunError } from '../core/errors.js';
+import { visible } from '../core/state/summaries.js';
+import { isObject, textField } from '../core/text/json.js';
+import { describeRun, readRun } from '../history/read-run.js';
+import { readSegmentStart } from '../history/segments.js';
+import { HttpError } from './errors.js';
+import type { Principal } from './principals.js';
+
+/** An agent that the server lists and starts. */
+export type ServedAgent = KnownAgent & { readonly description: string };
+
+/** What the doors are made from. */
+export interface Place extends ClientParts {
+  readonly api: PerdureClient;
+  /** Empty: unknown; any agent of the workers can be started then. */
+  readonly agents: readonly ServedAgent[];
+  readonly taskQueue: string;
+}
+
+/** The field of a run's memo with the name of the principal that started it. */
+const STARTED_BY = 'startedBy';
+/** The field with the digest of the request that started it. */
+const REQUEST = 'startRequest';
+
+/** Returns the memo of a run that a principal starts. It is carried through all segments. */
+export function startMemo(
+  { name }: Pick<Principal, 'name'>,
+  requestDigest: string,
+): Readonly<Record<string, string>> {
+  return { [STARTED_BY]: name, [REQUEST]: requestDigest };
+}
+
+/** A run, as far as it decides who may see it. */
+export interface SeenRun {
+  readonly id: string;
+  readonly agent: string;
+  /** Whether the principal has started the run, or the run that called it. */
+  readonly isOwn: boolean;
+  /** The digest of the request that started it; null if it was not started here. */
+  readonly request: string | null;
+}
+
+/** Rights that whoever started a run has about it. */
+const OF_STARTER: readonly Right[] = ['talk', 'read'];
+
+/** Whether a principal has a right about a run. */
+export function mayDo(
+  principal: Principal,
+  right: Right,
+  run: Omit<SeenRun, 'id' | 'request'>,
+): boolean {
+  if (principal.may(right, run.agent)) return true;
+  return run.isOwn && OF_STARTER.includes(right) && principal.may('start', run.agent);
+}
+
+/**
+ * Returns a run that the principal may do this with. Rejects with a `NoRunError` for a run that it may
+ * not see, with the words of one that does not exist, and with an `HttpError` (403) for a run that it
+ * may see.
+ */
+export async function openRun(
+  place: Place,
+  {
+    principal,
+    right,
+    run: id,
+  }: { readonly principal: Principal; readonly right: Right; readonly run: string },
+): Promise<SeenRun> {
+  const run = await identify(place, principal, id).catch((error: unknown) => {
+    throw NoRunError.isInstance(error) ? noRun(id) : error;
+  });
+  if (mayDo(principal, right, run)) return run;
+  const isSeen = (['read', 'talk', 'decide', 'control'] as const).some((one) =>
+    mayDo(principal, one, run),
+  );
+  if (!isSeen) throw noRun(id);
+  throw forbidden(principal, right, run.agent);
+}
+
+function noRun(id: string): NoRunError {
+  return new NoRunError(`run: there is no run "${visible(id)}"`);
+}
+
+/** Returns the refusal for a principal that sees an agent and lacks a right. */
+export function forbidden({ name }: Principal, right: Right, agent: string): HttpError {
+  return new HttpError(
+    403,
+    'forbidden',
+    `${visible(name)} may not ${right} with agent "${visible(agent)}"`,
+    { fix: `give the principal the right "${right}" in \`serve.principals\` of the configuration` },
+  );
+}
+
+async function identify(
+  { client, archive }: Place,
+  principal: Principal,
+  id: string,
+): Promise<SeenRun> {
+  const description = await describeRun(client, id).catch((error: unknown) => {
+    if (NoRunError.isInstance(error)) return null;
+    throw error;
+  });
+  if (description === null) {
+    // The archive knows who asked for the first turn, but not who has proven it.
+    const { agent } = await readRun(client, id, { archive });
+    return { id, agent, isOwn: false, request: null };
+  }
+  const { memo, runId, rootExecution } = description;
+  const [named] = description.searchAttributes['AgentName'] ?? [];
+  const agent = typeof named === 'string' ? named : await agentOf(client, id, runId);
+  const root = rootExecution?.workflowId ?? id;
+  const ownerMemo: unknown =
+    root === '' || root === id ? memo : (await describeRun(client, root).catch(() => null))?.memo;
+  const isOwn = isObject(ownerMemo) && ownerMemo[STARTED_BY] === principal.name;
+  const request = isObject(memo) ? textField(memo, REQUEST) || null : null;
+  return { id, agent, isOwn, request };
+}
+
+/** Returns the agent of a run that no worker has loaded yet, or of a namespace without attributes. */
+async function agentOf(client: Place['client'], id: string, runId: string): Promise<string> {
+  const input = (await readSegmentStart(client, id, runId))?.input;
+  return isObject(input) ? textField(input, 'agent') : '';
+}

@@ -1,0 +1,174 @@
+import type { Hono } from 'hono';
+import { InputError } from '../core/errors.js';
+import { isObject, parseForeignJson } from '../core/text/json.js';
+import { show, visibleJson } from '../core/text/text.js';
+import type { StreamEvent } from '../live/stream.js';
+import { describeIssues } from '../validation/check-options.js';
+import { type Place, openRun } from './access.js';
+import type { GuardLimits, Guarded, GuardedContext, StreamCounter } from './guard.js';
+import { type Caller, type Handlers, createHandlers } from './handlers.js';
+import { OPERATIONS, type Operation, type OperationName, pathFields } from './operations.js';
+import { sseEvent, sseResponse } from './sse.js';
+
+/** What the routes of a door need from the server. */
+export interface DoorParts {
+  readonly place: Place;
+  readonly limits: GuardLimits;
+  readonly streams: StreamCounter;
+  readonly isVerified: boolean;
+}
+
+/** Adds the routes of the HTTP API to a server. */
+export function addApiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
+  const handlers = createHandlers(parts.place);
+  for (const [name, operation] of Object.entries(OPERATIONS)) {
+    const path = operation.path.replaceAll(/\{(\w+)\}/g, ':$1');
+    app.on(operation.method.toUpperCase(), path, async (context) => {
+      const input = await readInput(context, operation);
+      const caller = callerOf(context, parts);
+      return answerJson(await call(handlers, name, input, caller), operation.status);
+    });
+  }
+  app.get('/v1/runs/:run/events', (context) => streamEvents(context, parts));
+}
+
+/** Calls the handler of an operation with the input that its schema has read. */
+async function call(
+  handlers: Handlers,
+  name: string,
+  input: unknown,
+  caller: Caller,
+): Promise<unknown> {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the schema of `name` has read the input
+  return await handlers[name as OperationName](input as never, caller);
+}
+
+/** Returns who sent a request. */
+export function callerOf(
+  context: GuardedContext,
+  { isVerified }: Pick<DoorParts, 'isVerified'>,
+): Caller {
+  return {
+    principal: context.get('principal'),
+    isVerified,
+    operationKey: context.req.header('idempotency-key') ?? null,
+    signal: context.req.raw.signal,
+  };
+}
+
+/** Returns a JSON response in which hidden characters are escapes. */
+export function answerJson(
+  value: unknown,
+  status = 200,
+  headers: Readonly<Record<string, string>> = {},
+): Response {
+  return new Response(`${visibleJson(value)}\n`, {
+    status,
+    headers: { 'content-type': 'application/json', 'cache-control': 'no-store', ...headers },
+  });
+}
+
+/** Reads the input of an operation from path, query, and body. Throws an `InputError`. */
+async function readInput(context: GuardedContext, operation: Operation): Promise<unknown> {
+  const { method, path, input } = operation;
+  const inPath = Object.fromEntries(
+    pathFields(path).map((name) => [name, context.req.param(name) ?? '']),
+  );
+  const given = method === 'post' ? await readBody(context) : readQuery(context);
+  const twice = pathFields(path).find((name) => Object.hasOwn(given, name));
+  if (twice !== undefined) {
+    throw new InputError(`${twice}: expected it in the path only, got it twice; remove one`);
+  }
+  const value = { ...given, ...inPath };
+  const read = input.safeParse(value);
+  if (read.success) return read.data;
+  const known = Object.keys(input.shape).filter((name) => !Object.hasOwn(inPath, name));
+  const keys = {
+    known,
+    unrecognized: (names: string, nearest: string) =>
+      `${names}: expected one of ${known.join(', ') || 'no fields'}${nearest === '' ? '' : ` (nearest: ${nearest})`}; correct or remove it`,
+  };
+  const lines = describeIssues(read.error.issues, value, { keys });
+  throw new InputError(lines.map((line) => line.slice(2)).join('\n'));
+}
+
+/** Returns the body of a request as an object; an empty body is an empty object. */
+export async function readBody(context: GuardedContext): Promise<Record<string, unknown>> {
+  const text = await context.req.text();
+  if (text === '') return {};
+  const json = parseForeignJson(text);
+  if (!json.ok) throw new InputError(`body: ${json.problem}`);
+  if (isObject(json.value)) return json.value;
+  throw new InputError(`body: expected an object, got ${show(json.value)}`);
+}
+
+function readQuery(context: GuardedContext): Record<string, unknown> {
+  const all = context.req.queries();
+  return Object.fromEntries(
+    Object.entries(all).map(([name, values]) => {
+      if (values.length === 1) return [name, values[0]];
+      throw new InputError(`${name}: expected one value, got ${values.length}; remove the others`);
+    }),
+  );
+}
+
+/** Most readers get the same event objects, so each is serialized once. */
+const serialized = new WeakMap<StreamEvent, string>();
+
+function serialize(event: StreamEvent): string {
+  const known = serialized.get(event);
+  if (known !== undefined) return known;
+  const { position, ...data } = event;
+  const text = sseEvent({ id: position, event: event.type, data: visibleJson(data) });
+  serialized.set(event, text);
+  return text;
+}
+
+/** Milliseconds after which a browser reconnects if its connection breaks. */
+const RETRY_MS = 1_000;
+
+async function streamEvents(
+  context: GuardedContext,
+  { place, limits, streams }: DoorParts,
+): Promise<Response> {
+  const principal = context.get('principal');
+  const run = context.req.param('run') ?? '';
+  await openRun(place, { principal, right: 'read', run });
+  const over = openStream(context, { streams });
+  try {
+    // A reader that reconnects repeats the URL and adds its last position as a header.
+    const after = context.req.header('last-event-id') || context.req.query('after') || '';
+    const opened = await place.streams.open(run, { after, signal: over.signal });
+    if (opened.isPast) {
+      opened.close();
+      over.abort();
+      // Status 204 stops a browser from reconnecting.
+      return new Response(null, { status: 204 });
+    }
+    over.signal.addEventListener('abort', () => opened.close(), { once: true });
+    return sseResponse(eventBlocks(opened.batches), { over, readMs: limits.readMs });
+  } catch (error) {
+    over.abort();
+    throw error;
+  }
+}
+
+/** Returns the controller of a stream that ends when its reader is gone; counts it for its principal. */
+export function openStream(
+  context: GuardedContext,
+  { streams }: Pick<DoorParts, 'streams'>,
+): AbortController {
+  const over = new AbortController();
+  streams.add(context.get('principal'), over.signal);
+  const { signal } = context.req.raw;
+  if (signal.aborted) over.abort();
+  signal.addEventListener('abort', () => over.abort(), { once: true });
+  return over;
+}
+
+async function* eventBlocks(
+  batches: AsyncIterable<readonly StreamEvent[]>,
+): AsyncGenerator<string, void, undefined> {
+  yield `retry: ${RETRY_MS}\n\n`;
+  for await (const batch of batches) for (const event of batch) yield serialize(event);
+}

@@ -1,0 +1,151 @@
+import { Hono } from 'hono';
+import { z } from 'zod';
+import type { PerdureClient } from '../client/client-types.js';
+import { openClient, partsOfClient } from '../client/create-client.js';
+import { type Config, type ServeOptions, serveOptions } from '../config.js';
+import { InputError } from '../core/errors.js';
+import { withCalled } from '../agents/agent-definition.js';
+import { isObject } from '../core/text/json.js';
+import { redactMessage } from '../secrets/redact.js';
+import type { ConnectionSettings } from '../temporal/connection.js';
+import {
+  type OptionSchemas,
+  anyFunction,
+  checkOptions,
+  expected,
+} from '../validation/check-options.js';
+import type { Place } from './access.js';
+import { type DoorParts, addApiRoutes, answerJson } from './api-routes.js';
+import { HttpError, errorAnswer } from './errors.js';
+import {
+  type Guarded,
+  checkBody,
+  checkPrincipal,
+  checkSite,
+  limitsInForce,
+  streamCounter,
+} from './guard.js';
+import { openApiDocument } from './openapi.js';
+import { authenticator, hasKeys } from './principals.js';
+
+/** Options of `createServer`. */
+export interface ServerOptions extends ConnectionSettings {
+  /** The configuration of the workers: its agents are listed, and its `serve` applies. */
+  readonly config?: Config;
+  /** Who may use the server, in place of `serve` of the configuration. */
+  readonly serve?: ServeOptions;
+  /** A client from `createClient`, which `close` does not close; default: a client of its own. */
+  readonly client?: PerdureClient;
+  /** The environment for keys, addresses, and PERDURE_HOME; default: that of the process. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  /** The workers' PERDURE_HOME; default: that of `env`, else `.perdure`. */
+  readonly home?: string;
+  /** The task queue of the workers; default: that of `config`, else PERDURE_TASK_QUEUE, else `perdure`. */
+  readonly taskQueue?: string;
+  /** The name of the principal of a server without keys; default `local`. */
+  readonly localName?: string;
+  /** Writes one line about a request that failed, without its body; default: to standard error. */
+  readonly log?: (line: string) => void;
+}
+
+/** A server as a fetch handler, for any program that serves HTTP. */
+export interface HttpServer {
+  /** Answers a request. Never rejects. */
+  readonly fetch: (request: Request) => Promise<Response>;
+  /** Whether principals prove who they are; if not, only requests to this machine are answered. */
+  readonly isVerified: boolean;
+  /** Closes the connection to Temporal. Runs are not affected. */
+  close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+const serverOptions = z.strictObject({
+  config: expected<Config>(
+    'a configuration; make it with defineConfig({…})',
+    (config) => isObject(config) && Array.isArray(config['agents']),
+  ).optional(),
+  serve: serveOptions.optional(),
+  client: z.unknown().optional(),
+  env: z.unknown().optional(),
+  home: z.string().optional(),
+  taskQueue: z.string().optional(),
+  address: z.string().optional(),
+  namespace: z.string().optional(),
+  localName: z.string().min(1).optional(),
+  log: anyFunction.optional(),
+} satisfies OptionSchemas<ServerOptions>);
+
+/** Creates a server; see `createServer` of `perdure/http`. */
+export async function openServer(options: ServerOptions): Promise<HttpServer> {
+  checkOptions('createServer', { schema: serverOptions, options }, (text) => new InputError(text));
+  const { config, env = process.env, client: given, localName = 'local', log = logLine } = options;
+  const serve = options.serve ?? config?.serve ?? {};
+  const isVerified = hasKeys(serve, env);
+  const authenticate = authenticator(serve, { env, local: localName });
+  const { serve: _, localName: _name, client: _client, log: _log, ...settings } = options;
+  const api = given ?? (await openClient(settings));
+  const place: Place = { ...partsOfClient(api), api, agents: withCalled(config?.agents ?? []) };
+  const limits = limitsInForce(serve);
+  const parts: DoorParts = { place, limits, streams: streamCounter(limits), isVerified };
+  const app = new Hono<Guarded>();
+  app.onError((error, { req }) => {
+    const { status, body, headers } = errorAnswer(error);
+    if (status === 500)
+      log(`${req.method} ${req.path}: ${redactMessage(error.stack ?? error.message)}`);
+    return answerJson(body, status, headers);
+  });
+  app.notFound(({ req }) => {
+    const message = `path: there is no ${req.method} ${req.path}`;
+    const fix = 'GET /v1/openapi.json lists what there is';
+    return answerJson(errorAnswer(new HttpError(404, 'not_found', message, { fix })).body, 404);
+  });
+  app.use(async (context, next) => {
+    await next();
+    for (const [name, value] of Object.entries(SECURITY)) {
+      if (!context.res.headers.has(name)) context.res.headers.set(name, value);
+    }
+  });
+  app.use(checkSite(serve, { isOpen: !isVerified }));
+  app.get('/healthz', async () => {
+    const isUp = await answers(place);
+    return answerJson({ ok: isUp }, isUp ? 200 : 503);
+  });
+  app.get('/v1/openapi.json', () => answerJson(openApiDocument()));
+  app.use('/v1/*', checkPrincipal(authenticate, limits), checkBody(limits));
+  addApiRoutes(app, parts);
+  const close = given === undefined ? () => api.disconnect() : () => Promise.resolve();
+  return {
+    fetch: async (request) => await app.fetch(request),
+    isVerified,
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+/** Headers of all answers: a browser reads JSON as JSON, and no page of another site embeds an answer. */
+const SECURITY = {
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-resource-policy': 'same-origin',
+  'x-frame-options': 'DENY',
+};
+
+function logLine(line: string): void {
+  process.stderr.write(`${line}\n`);
+}
+
+/** The time in which Temporal must answer a check of its health. */
+const HEALTH_MS = 2_000;
+
+async function answers({ client }: Place): Promise<boolean> {
+  try {
+    const { connection, options } = client;
+    const { namespace } = options;
+    await connection.withDeadline(Date.now() + HEALTH_MS, () =>
+      connection.workflowService.describeNamespace({ namespace }),
+    );
+    return true;
+  } catch {
+    return false;
+  }
+}

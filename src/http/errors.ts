@@ -1,0 +1,147 @@
+import { z } from 'zod';
+import {
+  IdTakenError,
+  InputError,
+  NoRunError,
+  NoServerError,
+  NotDeliveredError,
+  PerdureError,
+  RefusedError,
+  ResultLostError,
+  UnreadableError,
+} from '../core/errors.js';
+import { printable } from '../core/text/text.js';
+import { redactMessage } from '../secrets/redact.js';
+import { isUnanswered } from '../temporal/grpc.js';
+
+/** What a request was refused for, in the one form of all errors. */
+export interface ErrorBody {
+  readonly error: {
+    /** Stable; programs can rely on it. */
+    readonly code: string;
+    readonly message: string;
+    /** What to do; null if the message says all. */
+    readonly fix: string | null;
+    /** Why the run refused a decision; absent for any other error. */
+    readonly reason?: string;
+  };
+}
+
+export const errorBody: z.ZodType<ErrorBody> = z
+  .object({
+    error: z.object({
+      code: z.string().describe('stable; programs can rely on it'),
+      message: z.string(),
+      fix: z.string().nullable().describe('what to do; null if the message says all'),
+      reason: z.string().exactOptional().describe('why the run refused a decision'),
+    }),
+  })
+  .meta({ id: 'Error' });
+
+/** The codes of refusals by the server itself, beside those of `PerdureError`. */
+export type HttpErrorCode =
+  | 'forbidden'
+  | 'host'
+  | 'no_keys'
+  | 'no_request'
+  | 'not_found'
+  | 'origin'
+  | 'rate_limited'
+  | 'too_large'
+  | 'unauthorized'
+  | 'unexpected'
+  | 'unsupported';
+
+type Status = 400 | 401 | 403 | 404 | 405 | 409 | 410 | 413 | 415 | 422 | 429 | 500 | 503;
+
+interface HttpErrorOptions extends ErrorOptions {
+  readonly fix?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** A request that the server refuses. */
+export class HttpError extends Error {
+  override readonly name = 'HttpError';
+  readonly status: Status;
+  readonly code: HttpErrorCode | 'input' | 'no_run';
+  readonly fix: string | null;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(
+    status: Status,
+    code: HttpError['code'],
+    message: string,
+    { fix, headers = {}, ...options }: HttpErrorOptions = {},
+  ) {
+    super(message, options);
+    this.status = status;
+    this.code = code;
+    this.fix = fix ?? null;
+    this.headers = headers;
+  }
+}
+
+/** An answer about an error: what the request gets, in the form of its door. */
+export interface ErrorAnswer {
+  readonly status: Status;
+  readonly body: ErrorBody;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** Seconds after which a request may be tried again. */
+const RETRY_AFTER = 2;
+
+/**
+ * Returns the answer about an error. An error that is not meant for callers is only named: its
+ * message may hold data of others.
+ */
+export function errorAnswer(error: unknown): ErrorAnswer {
+  if (error instanceof HttpError) {
+    const { status, code, message, fix, headers } = error;
+    return answer(status, { code, message, fix }, headers);
+  }
+  if (!PerdureError.isInstance(error)) {
+    if (isUnanswered(error)) return retryable('no_server', 'the Temporal server does not answer');
+    const message = 'the server failed on this request; its log has the error';
+    return answer(500, { code: 'unexpected', message, fix: null });
+  }
+  const { code } = error;
+  const told = { code, ...withFix(error.message) };
+  if (NoRunError.isInstance(error)) return answer(404, told);
+  if (InputError.isInstance(error)) return answer(400, told);
+  if (IdTakenError.isInstance(error)) return answer(409, told, NO_RETRY);
+  if (RefusedError.isInstance(error)) {
+    return answer(409, { ...told, ...(error.reason && { reason: error.reason }) }, NO_RETRY);
+  }
+  if (NotDeliveredError.isInstance(error) || NoServerError.isInstance(error)) {
+    return retryable(code, error.message);
+  }
+  if (ResultLostError.isInstance(error)) return answer(410, told);
+  if (UnreadableError.isInstance(error)) return answer(422, told);
+  return answer(500, told);
+}
+
+/** Clients of OpenAI repeat requests after these statuses; every request here is safe to repeat. */
+const NO_RETRY = { 'x-should-retry': 'false' };
+
+function retryable(code: string, message: string): ErrorAnswer {
+  const headers = { 'retry-after': String(RETRY_AFTER), 'x-should-retry': 'true' };
+  return answer(503, { code, message, fix: 'repeat the request; it is safe to repeat' }, headers);
+}
+
+function answer(
+  status: Status,
+  error: ErrorBody['error'],
+  headers: Readonly<Record<string, string>> = {},
+): ErrorAnswer {
+  const message = printable(redactMessage(error.message));
+  const fix = error.fix === null ? null : printable(redactMessage(error.fix));
+  return { status, body: { error: { ...error, message, fix } }, headers };
+}
+
+/** Splits a message of the form `field: expected X, got Y; fix`. */
+function withFix(text: string): { readonly message: string; readonly fix: string | null } {
+  const at = text.includes('\n') ? -1 : text.lastIndexOf('; ');
+  if (at === -1) return { message: text, fix: null };
+  return { message: text.slice(0, at), fix: text.slice(at + 2) };
+}

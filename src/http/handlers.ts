@@ -1,0 +1,300 @@
+import { z } from 'zod';
+import { assertKnownAgent } from '../client/fork-run.js';
+import type { Right } from '../config.js';
+import { IdTakenError, InputError, NoRunError } from '../core/errors.js';
+import { drawRun } from '../core/graph/draw.js';
+import { toMermaid } from '../core/graph/mermaid.js';
+import { toLimits } from '../core/input/input.js';
+import { isLoaded } from '../core/rules/limits.js';
+import { type JsonObject, canonicalJson, isJsonObject, sha256Hex } from '../core/text/json.js';
+import type { Decision } from '../core/transcript/request.js';
+import { readRun } from '../history/read-run.js';
+import { createRunInput, newRunId, startRun } from '../updates/start.js';
+import {
+  type Place,
+  type SeenRun,
+  type ServedAgent,
+  forbidden,
+  mayDo,
+  openRun,
+  startMemo,
+} from './access.js';
+import { HttpError } from './errors.js';
+import type { AgentView, OperationName, OperationOutput, ReadInput } from './operations.js';
+import { type Principal, rightsOf } from './principals.js';
+
+/** Who calls an operation. */
+export interface Caller {
+  readonly principal: Principal;
+  /** Whether the server has keys, so the name of the principal is proven. */
+  readonly isVerified: boolean;
+  /** The header `Idempotency-Key`; null if there is none. */
+  readonly operationKey: string | null;
+  /** Aborts when the caller is gone. */
+  readonly signal: AbortSignal;
+}
+
+export type Handlers = {
+  readonly [Name in OperationName]: (
+    input: ReadInput<Name>,
+    caller: Caller,
+  ) => Promise<OperationOutput<Name>>;
+};
+
+/** How long a change of a run is tried; without a worker, the answer is then 503. */
+const WITHIN = '30 seconds';
+const [WAIT_SECONDS, MAX_WAIT_SECONDS] = [30, 60];
+const LISTED = 50;
+const MAX_LISTED = 200;
+
+/** Starts a run for a principal. The same operation never starts a second one. */
+export async function startFor(
+  place: Place,
+  { principal, operationKey }: Pick<Caller, 'principal' | 'operationKey'>,
+  { id: given, ...fields }: ReadInput<'startRun'>,
+): Promise<OperationOutput<'startRun'>> {
+  const { client, agents, taskQueue } = place;
+  const { agent, context, limits } = fields;
+  if (!principal.may('start', agent)) {
+    if (rightsOf(principal, agent).length === 0) throw noAgent(agent);
+    throw forbidden(principal, 'start', agent);
+  }
+  if (context !== undefined || limits !== undefined) requireControl(principal, agent);
+  assertKnownAgent(agents.length === 0 ? undefined : { agents }, agent, fields);
+  const digest = sha256Hex(canonicalJson(fields));
+  const id =
+    given ?? (operationKey === null ? newRunId(agent) : idOfOperation(principal, operationKey));
+  const input = createRunInput(agent, { ...fields, by: principal.name });
+  try {
+    const memo = startMemo(principal, digest);
+    return { id: (await startRun(client, input, { id, taskQueue, memo })).id, repeated: false };
+  } catch (error) {
+    if (!IdTakenError.isInstance(error)) throw error;
+    const found = await openRun(place, { principal, right: 'read', run: id }).catch(() => null);
+    if (found?.isOwn && found.request === digest) return { id, repeated: true };
+    throw new IdTakenError(
+      `id: expected a new id, got "${id}", which another request has used; choose another one`,
+      { cause: error },
+    );
+  }
+}
+
+const ID_DIGITS = 24;
+
+/** Returns the id of the run that an operation of this principal starts. It is always the same. */
+function idOfOperation({ name }: Principal, key: string): string {
+  return `http-${sha256Hex(canonicalJson([name, key])).slice(0, ID_DIGITS)}`;
+}
+
+function requireControl(principal: Principal, agent: string): void {
+  if (!principal.may('control', agent)) throw forbidden(principal, 'control', agent);
+}
+
+function noAgent(agent: string): InputError {
+  return new InputError(`agent: there is no agent "${agent}"; GET /v1/agents lists them`);
+}
+
+/** Returns the handlers of all operations. */
+export function createHandlers(place: Place): Handlers {
+  const open: OpenFor = async (run, right, { principal }) =>
+    await openRun(place, { principal, right, run });
+  return { ...readHandlers(place, open), ...writeHandlers(place, open) };
+}
+
+/** Returns a run that the caller may do this with, as `openRun` does. */
+type OpenFor = (run: string, right: Right, caller: Caller) => Promise<SeenRun>;
+
+type ReadNames =
+  | 'whoAmI'
+  | 'listAgents'
+  | 'listRuns'
+  | 'getRun'
+  | 'getResult'
+  | 'getTranscript'
+  | 'getTurns'
+  | 'getGraph'
+  | 'listRequests'
+  | 'getRequest';
+
+/** Returns the handlers that read. They need no worker. */
+function readHandlers(place: Place, open: OpenFor): Pick<Handlers, ReadNames> {
+  const { api, agents } = place;
+  return {
+    whoAmI: async (_, { principal: { name, groups }, isVerified: verified }) => ({
+      name,
+      groups: [...groups],
+      verified,
+    }),
+    listAgents: async (_, { principal }) => ({
+      agents: agents
+        .map((agent) => ({ ...viewOf(agent), rights: rightsOf(principal, agent.name) }))
+        .filter(({ rights }) => rights.length > 0),
+    }),
+    async listRuns({ limit = LISTED, ...filter }, { principal }) {
+      const found = await api.list({ ...filter, limit: Math.min(limit, MAX_LISTED) });
+      const rows = await visible(place, principal, found.rows, ({ id, agent }) => ({
+        run: id,
+        agent,
+      }));
+      return { ...found, rows };
+    },
+    async getRun({ run }, caller) {
+      const seen = await open(run, 'read', caller);
+      const all = ['talk', 'read', 'decide', 'control'] as const;
+      const rights = all.filter((right) => mayDo(caller.principal, right, seen));
+      return { ...(await api.status(run)), rights };
+    },
+    async getResult({ run, turn, wait = WAIT_SECONDS }, caller) {
+      await open(run, 'read', caller);
+      const over = AbortSignal.timeout(Math.max(1, Math.min(wait, MAX_WAIT_SECONDS) * 1_000));
+      const signal = AbortSignal.any([over, caller.signal]);
+      try {
+        const options = { signal, ...(turn !== undefined && { turn }) };
+        return { done: true, outcome: await api.result(run, options) };
+      } catch (error) {
+        if (signal.aborted && error === signal.reason) return { done: false, outcome: null };
+        throw error;
+      }
+    },
+    async getTranscript({ run, ...range }, caller) {
+      await open(run, 'read', caller);
+      return await api.transcript(run, range);
+    },
+    async getTurns({ run }, caller) {
+      await open(run, 'read', caller);
+      return await api.turns(run);
+    },
+    async getGraph({ run }, caller) {
+      const { agent } = await open(run, 'read', caller);
+      const { state } = (await readRun(place.client, run, { archive: place.archive })).view;
+      if (state === null || !isLoaded(state)) {
+        throw new NoRunError(`run "${run}" has no graph yet: no worker has loaded its agent`);
+      }
+      const drawing = drawRun(state, 'here');
+      return { agent, mermaid: toMermaid(drawing), ...drawing };
+    },
+    async listRequests(filter, { principal }) {
+      const found = await api.requests(filter);
+      const requests = await visible(place, principal, found.requests, (one) => one);
+      const unreadable = await visible(place, principal, found.unreadable, ({ run }) => ({
+        run,
+        agent: null,
+      }));
+      return { ...found, requests, unreadable };
+    },
+    async getRequest({ run, request }, caller) {
+      await open(run, 'read', caller);
+      return await api.request(run, request).catch((error: unknown) => {
+        if (!InputError.isInstance(error)) throw error;
+        throw new HttpError(404, 'no_request', error.message, {
+          fix: 'read the run for its open requests',
+        });
+      });
+    },
+  };
+}
+
+/** Returns the handlers that change something. Each is safe to repeat. */
+function writeHandlers(place: Place, open: OpenFor): Omit<Handlers, ReadNames> {
+  const { api } = place;
+  const control = async (
+    { run }: { readonly run: string },
+    caller: Caller,
+    act: (options: { readonly by: string; readonly within: typeof WITHIN }) => Promise<unknown>,
+  ): Promise<{ readonly id: string }> => {
+    await open(run, 'control', caller);
+    await act({ by: caller.principal.name, within: WITHIN });
+    return { id: run };
+  };
+  return {
+    startRun: (input, caller) => startFor(place, caller, input),
+    async sendMessage({ run, id, ...said }, caller) {
+      const { agent } = await open(run, 'talk', caller);
+      if (said.context !== undefined) requireControl(caller.principal, agent);
+      const key = id ?? caller.operationKey;
+      // The words of a person never decide here: only `decide` does, with a digest.
+      const message = { ...said, ...(key !== null && { id: key }), answers: false as const };
+      return await api.send(run, message, { by: caller.principal.name, within: WITHIN });
+    },
+    async decide({ run, decisions }, caller) {
+      await open(run, 'decide', caller);
+      const { name: by } = caller.principal;
+      // The same decision gets the answer that the run has recorded, also on a second click.
+      const id = sha256Hex(canonicalJson([by, decisions]));
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the run checks predicates
+      const checkedLater = decisions as unknown as readonly Decision[];
+      return { receipts: [...(await api.resolve(run, checkedLater, { by, id, within: WITHIN }))] };
+    },
+    async cancelRun({ run, turn }, caller) {
+      const { isOwn } = await open(run, 'read', caller);
+      if (!isOwn) await open(run, 'control', caller);
+      const { name: by } = caller.principal;
+      if (turn === undefined) await api.cancel(run);
+      else await api.cancel(run, { turn, by, within: WITHIN });
+      return { id: run };
+    },
+    pauseRun: (input, caller) => control(input, caller, (how) => api.pause(input.run, how)),
+    resumeRun: (input, caller) => control(input, caller, (how) => api.resume(input.run, how)),
+    closeRun: (input, caller) => control(input, caller, (how) => api.close(input.run, how)),
+    async setLimits({ run, limits }, caller) {
+      await open(run, 'control', caller);
+      const { name: by } = caller.principal;
+      return await api.setLimits(run, toLimits(limits), { by, within: WITHIN });
+    },
+  };
+}
+
+/** The agents' schemas, for forms. A schema that JSON cannot express is null. */
+function viewOf({
+  name,
+  description,
+  graph,
+  template,
+  prompts,
+}: ServedAgent): Omit<AgentView, 'rights'> {
+  return {
+    name,
+    description,
+    graph: graph !== undefined,
+    input: schemaOf(graph?.input),
+    args: schemaOf(template?.args),
+    prompts: [...(prompts?.keys() ?? [])],
+  };
+}
+
+function schemaOf(type: z.ZodObject | undefined): JsonObject | null {
+  if (type === undefined) return null;
+  const schema: unknown = z.toJSONSchema(type, { io: 'input', unrepresentable: 'any' });
+  return isJsonObject(schema) ? schema : null;
+}
+
+/**
+ * Returns the items whose runs the principal may read. Runs of agents about which it has only the
+ * right to start runs are read one by one, since it may see its own.
+ */
+async function visible<Item>(
+  place: Place,
+  principal: Principal,
+  items: readonly Item[],
+  of: (item: Item) => { readonly run: string; readonly agent: string | null },
+): Promise<Item[]> {
+  const isOwn = new Map<string, Promise<boolean>>();
+  const mayRead = async (item: Item): Promise<boolean> => {
+    const { run, agent } = of(item);
+    if (agent !== null && principal.may('read', agent)) return true;
+    if (agent !== null && !principal.may('start', agent)) return false;
+    const known = isOwn.get(run) ?? openRun(place, { principal, right: 'read', run }).then(yes, no);
+    isOwn.set(run, known);
+    return await known;
+  };
+  const seen = await Promise.all(items.map(mayRead));
+  return items.filter((_, index) => seen[index]);
+}
+
+const yes = (): boolean => true;
+
+/** A run that the principal may not see, or that was deleted in the meantime. */
+function no(error: unknown): boolean {
+  if (NoRunError.isInstance(error) || error instanceof HttpError) return false;
+  throw error;
+}

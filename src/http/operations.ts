@@ -1,0 +1,406 @@
+import { z } from 'zod';
+import type { RunList } from '../client/list.js';
+import type { ReadStatus, RequestList } from '../client/requests.js';
+import { RIGHTS, type Right } from '../config.js';
+import { RUN_STATUSES, type RunStatusName } from '../core/state/status.js';
+import type { EffectiveLimits } from '../core/state/state.js';
+import type { Json, JsonObject } from '../core/text/json.js';
+import type { Outcome } from '../core/transcript/outcome.js';
+import { type DecisionReceipt, OFFERED, type Request } from '../core/transcript/request.js';
+import type { RunTranscript, TurnLog } from '../history/run-transcript.js';
+import type { SentMessage } from '../updates/ask.js';
+
+/** One operation of the HTTP API: its place, what it takes, and what it answers. */
+export interface Operation<Input extends z.ZodObject = z.ZodObject, Output = unknown> {
+  readonly method: 'get' | 'post';
+  /** Such as `/v1/runs/{run}`. Fields of the input with these names are in the path. */
+  readonly path: string;
+  readonly summary: string;
+  readonly status: 200 | 201;
+  /** All fields: those of the path, and the others in the query (`get`) or in the body (`post`). */
+  readonly input: Input;
+  readonly output: z.ZodType<Output>;
+}
+
+const get = <I extends z.ZodObject, O>(
+  path: string,
+  summary: string,
+  { input, output }: { readonly input: I; readonly output: z.ZodType<O> },
+): Operation<I, O> => ({ method: 'get', path, summary, status: 200, input, output });
+
+const post = <I extends z.ZodObject, O>(
+  path: string,
+  summary: string,
+  {
+    input,
+    output,
+    status = 200,
+  }: { readonly input: I; readonly output: z.ZodType<O>; readonly status?: 200 | 201 },
+): Operation<I, O> => ({ method: 'post', path, summary, status, input, output });
+
+/** Names the type of an answer, of which the schema describes the fields that programs use most. */
+function answer<T>(id: string, schema: z.ZodObject): z.ZodType<T> {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- test/http checks real answers
+  return schema.meta({ id }) as unknown as z.ZodType<T>;
+}
+
+const text = z.string().min(1);
+const run = text.describe('the id of the run');
+const agent = text.describe('the name of an agent');
+/** A body is JSON, so any value in it is. */
+const anyJson = z.custom<Json>(() => true);
+const anyObject = z.record(z.string(), anyJson);
+const count = z.int().min(0);
+/** Numbers in a query are texts. */
+const queryCount = z
+  .string()
+  .regex(/^\d{1,9}$/, 'expected a whole number')
+  .transform(Number)
+  .or(count);
+const queryFlag = z
+  .enum(['true', 'false'])
+  .transform((value) => value === 'true')
+  .or(z.boolean());
+
+const limitSet = z.strictObject({
+  steps: z.number().nullable().exactOptional(),
+  toolCalls: z.number().nullable().exactOptional(),
+  tokens: z.number().nullable().exactOptional(),
+  costUsd: z.number().nullable().exactOptional(),
+  wallMs: z.number().nullable().exactOptional(),
+  depth: z.number().nullable().exactOptional(),
+});
+const limits = limitSet.extend({ run: limitSet.exactOptional() });
+
+const said = {
+  message: z.string().exactOptional(),
+  messages: z
+    .array(z.strictObject({ role: z.enum(['user', 'assistant']), text: z.string() }))
+    .exactOptional()
+    .describe('several messages as a conversation, in place of `message`'),
+  prompt: text.exactOptional().describe('a named prompt of the agent, in place of `message`'),
+  input: anyObject.exactOptional().describe('for a graph: fields of its state'),
+  settings: anyObject.exactOptional().describe('settings of the model for the turn'),
+  context: anyJson
+    .exactOptional()
+    .describe("for the agent's tools, which trust it; needs the right control"),
+};
+
+const request = answer<Request>(
+  'Request',
+  z.looseObject({
+    id: z.string(),
+    kind: z.string(),
+    tool: z.string().exactOptional(),
+    arguments: z.string().exactOptional().describe('JSON, exactly as the call will be executed'),
+    digest: z.string().describe('a decision must name it'),
+    shown: z.string(),
+    why: z.string(),
+    raisedAt: z.number(),
+    expiresAt: z.number().nullable(),
+    decisions: z.array(z.string()),
+  }),
+);
+
+const outcome = answer<Outcome>(
+  'Outcome',
+  z.looseObject({
+    status: z.enum(['completed', 'stopped', 'cancelled', 'failed']),
+    reason: z.string(),
+    answer: z.string().nullable(),
+    output: anyJson,
+    steps: z.number(),
+  }),
+);
+
+const status = answer<ReadStatus & { readonly rights: readonly Right[] }>(
+  'RunStatus',
+  z.looseObject({
+    id: z.string(),
+    agent: z.string(),
+    status: z.enum([...Object.keys(RUN_STATUSES), 'done']),
+    reason: z.string().nullable(),
+    message: z.string().nullable(),
+    turn: z.number(),
+    step: z.number(),
+    pending: z.array(request),
+    outcome: outcome.nullable(),
+    rights: z.array(z.enum(RIGHTS)),
+  }),
+);
+
+/** An agent, as a principal sees it. */
+export interface AgentView {
+  readonly name: string;
+  readonly description: string;
+  readonly graph: boolean;
+  /** JSON schema of the `input` of a graph; null for an agent. */
+  readonly input: JsonObject | null;
+  /** JSON schema of the arguments of its instructions; null if they are not a template. */
+  readonly args: JsonObject | null;
+  readonly prompts: readonly string[];
+  readonly rights: readonly Right[];
+}
+
+const agentView = answer<AgentView>(
+  'Agent',
+  z.object({
+    name: z.string(),
+    description: z.string(),
+    graph: z.boolean(),
+    input: anyObject.nullable(),
+    args: anyObject.nullable(),
+    prompts: z.array(z.string()),
+    rights: z.array(z.enum(RIGHTS)),
+  }),
+);
+
+/** The graph of a run, marked with what has run and what waits. */
+export interface GraphView {
+  readonly agent: string;
+  /** The graph as a Mermaid flow chart. */
+  readonly mermaid: string;
+  /** The start comes first. */
+  readonly nodes: readonly {
+    readonly id: string;
+    /** One line for people, from the author. */
+    readonly label: string;
+    readonly kind: string;
+    readonly mark?: 'visited' | 'here' | 'unvisited';
+    readonly visits?: number;
+  }[];
+  readonly edges: readonly {
+    /** Ids of nodes. */
+    readonly from: string;
+    readonly to: string;
+    /** Null if the node has only this exit. */
+    readonly exit: string | null;
+    /** How often the run has taken it. */
+    readonly taken?: number;
+  }[];
+}
+
+const decision = z.strictObject({
+  request: text,
+  digest: z.string().regex(/^[0-9a-f]{64}$/, 'expected the digest of the request, as shown'),
+  as: z.enum([...new Set(Object.values(OFFERED).flat())]),
+  arguments: anyObject
+    .exactOptional()
+    .describe('for edit: all new arguments; for raise: by how much'),
+  actions: z.array(z.string()).exactOptional().describe('for some: ids of the actions of the plan'),
+  result: anyJson.exactOptional().describe('for answer and happened'),
+  note: z.string().max(2_000).exactOptional().describe('the reason, for the model'),
+  grant: z
+    .strictObject({ scope: z.enum(['same_call', 'tool']), where: anyObject.exactOptional() })
+    .exactOptional(),
+});
+
+const range = {
+  from: queryCount.exactOptional(),
+  to: queryCount.exactOptional(),
+  side: queryFlag.exactOptional().describe('also refused answers'),
+};
+
+const done = z.object({ id: z.string() });
+
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the keys of a constant
+const STATUSES = [...Object.keys(RUN_STATUSES), 'ended'] as (RunStatusName | 'ended')[];
+
+/** All operations of the HTTP API. The server, its OpenAPI document, and the client use this table. */
+export const OPERATIONS = {
+  whoAmI: get('/v1/me', 'Returns the principal of the request.', {
+    input: z.strictObject({}),
+    output: z.object({
+      name: z.string(),
+      groups: z.array(z.string()),
+      verified: z.boolean().describe('false: the server has no keys'),
+    }),
+  }),
+  listAgents: get('/v1/agents', 'Lists the agents that the principal may use.', {
+    input: z.strictObject({}),
+    output: z.object({ agents: z.array(agentView) }),
+  }),
+  startRun: post('/v1/runs', 'Starts a run.', {
+    status: 201,
+    input: z.strictObject({
+      agent,
+      ...said,
+      id: text.max(1_000).exactOptional().describe('the id of the run; default: a new one'),
+      args: anyObject
+        .exactOptional()
+        .describe('the arguments of the instructions, if they are a template'),
+      promptArgs: anyObject.exactOptional(),
+      open: z
+        .boolean()
+        .exactOptional()
+        .describe('whether the run waits for more messages after a turn'),
+      limits: limits.exactOptional().describe('needs the right control'),
+      tags: z.array(text).max(20).exactOptional(),
+      unattended: z.literal('deny').exactOptional(),
+    }),
+    output: z.object({
+      id: z.string(),
+      repeated: z.boolean().describe('true: the same request had already started this run'),
+    }),
+  }),
+  listRuns: get('/v1/runs', 'Lists runs, newest first.', {
+    input: z.strictObject({
+      agent: agent.exactOptional(),
+      status: z.enum(STATUSES).exactOptional(),
+      tag: text.exactOptional(),
+      idPrefix: text.exactOptional(),
+      since: text.exactOptional(),
+      before: text.exactOptional(),
+      root: text.exactOptional(),
+      limit: queryCount.exactOptional(),
+      cursor: text.exactOptional(),
+    }),
+    output: answer<RunList>(
+      'RunList',
+      z.object({
+        rows: z.array(
+          z.looseObject({ id: z.string(), agent: z.string().nullable(), status: z.string() }),
+        ),
+        cursor: z.string().nullable(),
+      }),
+    ),
+  }),
+  getRun: get('/v1/runs/{run}', 'Returns the status of a run, with its open requests.', {
+    input: z.strictObject({ run }),
+    output: status,
+  }),
+  getResult: get('/v1/runs/{run}/result', 'Waits for the end of a turn.', {
+    input: z.strictObject({
+      run,
+      turn: queryCount.exactOptional(),
+      wait: queryCount.exactOptional().describe('seconds, at most 60; default 30'),
+    }),
+    output: z.object({
+      done: z.boolean().describe('false: it has not ended yet; ask again'),
+      outcome: outcome.nullable(),
+    }),
+  }),
+  getTranscript: get('/v1/runs/{run}/transcript', 'Returns the messages of a run.', {
+    input: z.strictObject({ run, ...range }),
+    output: answer<RunTranscript>(
+      'Transcript',
+      z.looseObject({ messages: z.array(z.looseObject({})), total: z.number() }),
+    ),
+  }),
+  getTurns: get('/v1/runs/{run}/turns', 'Returns the turns of a run that have ended.', {
+    input: z.strictObject({ run }),
+    output: answer<TurnLog>('Turns', z.looseObject({ turns: z.array(z.looseObject({})) })),
+  }),
+  getGraph: get('/v1/runs/{run}/graph', 'Returns the graph of a run, as data and as Mermaid.', {
+    input: z.strictObject({ run }),
+    output: answer<GraphView>(
+      'Graph',
+      z.object({
+        agent: z.string(),
+        mermaid: z.string(),
+        nodes: z.array(z.looseObject({ id: z.string(), label: z.string() })),
+        edges: z.array(z.looseObject({ from: z.string(), to: z.string() })),
+      }),
+    ),
+  }),
+  sendMessage: post(
+    '/v1/runs/{run}/messages',
+    'Sends a message to an open run. It decides nothing.',
+    {
+      input: z.strictObject({
+        run,
+        ...said,
+        id: text
+          .max(200)
+          .exactOptional()
+          .describe('repeating a message with the same id has no effect'),
+        args: anyObject.exactOptional().describe('the arguments of the prompt'),
+        mode: z.enum(['queue', 'steer']).exactOptional(),
+      }),
+      output: answer<SentMessage>(
+        'SentMessage',
+        z.looseObject({
+          delivered: z.boolean().describe('false: recorded; the next worker delivers it'),
+          messageId: z.string(),
+          turn: z.number().exactOptional(),
+        }),
+      ),
+    },
+  ),
+  listRequests: get('/v1/requests', 'Lists open requests, oldest first.', {
+    input: z.strictObject({
+      agent: agent.exactOptional(),
+      run: run.exactOptional(),
+      root: run.exactOptional(),
+    }),
+    output: answer<RequestList>(
+      'RequestList',
+      z.looseObject({ requests: z.array(z.looseObject({ run: z.string(), id: z.string() })) }),
+    ),
+  }),
+  getRequest: get('/v1/runs/{run}/requests/{request}', 'Returns a request with all arguments.', {
+    input: z.strictObject({ run, request: text }),
+    output: request,
+  }),
+  decide: post(
+    '/v1/runs/{run}/decisions',
+    'Decides about requests: all decisions count, or none.',
+    {
+      input: z.strictObject({ run, decisions: z.array(decision).min(1).max(100) }),
+      output: z.object({
+        receipts: z.array(
+          answer<DecisionReceipt>(
+            'Receipt',
+            z.looseObject({
+              request: z.string(),
+              as: z.string(),
+              checking: z
+                .literal(true)
+                .exactOptional()
+                .describe('a worker checks it before it counts'),
+            }),
+          ),
+        ),
+      }),
+    },
+  ),
+  cancelRun: post('/v1/runs/{run}/cancel', 'Cancels a run, or one turn of an open run.', {
+    input: z.strictObject({ run, turn: z.int().min(1).exactOptional() }),
+    output: done,
+  }),
+  pauseRun: post('/v1/runs/{run}/pause', 'Pauses a run after its calls in flight.', {
+    input: z.strictObject({ run }),
+    output: done,
+  }),
+  resumeRun: post('/v1/runs/{run}/resume', 'Continues a paused run, or retries a blocked one.', {
+    input: z.strictObject({ run }),
+    output: done,
+  }),
+  closeRun: post('/v1/runs/{run}/close', 'Ends an open run after the messages it already has.', {
+    input: z.strictObject({ run }),
+    output: done,
+  }),
+  setLimits: post('/v1/runs/{run}/limits', 'Replaces the given limits.', {
+    input: z.strictObject({ run, limits }),
+    output: answer<EffectiveLimits>(
+      'Limits',
+      z.looseObject({ turn: z.looseObject({}), run: z.looseObject({}) }),
+    ),
+  }),
+} as const;
+
+/** The table of all operations, as a type. */
+export type Operations = typeof OPERATIONS;
+/** The name of an operation, and of its method on the client. */
+export type OperationName = keyof Operations;
+/** What an operation takes, as its caller writes it. */
+export type OperationInput<Name extends OperationName> = z.input<Operations[Name]['input']>;
+/** What an operation takes, as the server reads it. */
+export type ReadInput<Name extends OperationName> = z.output<Operations[Name]['input']>;
+/** What an operation answers. */
+export type OperationOutput<Name extends OperationName> = z.output<Operations[Name]['output']>;
+
+/** Returns the names of the fields in a path. */
+export function pathFields(path: string): readonly string[] {
+  return [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name);
+}

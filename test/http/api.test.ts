@@ -1,0 +1,207 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { HttpRequestError, httpClient } from '../../src/http.js';
+import { OPERATIONS } from '../../src/http/operations.js';
+import type { StreamEvent } from '../../src/live/stream.js';
+import { gate } from '../support/gate.js';
+import { type HttpDesk, keyOf, openHttpDesk } from '../support/http-desk.js';
+
+let desk: HttpDesk;
+
+beforeAll(async () => {
+  desk = await openHttpDesk(['ann', 'bob', 'eve'], {
+    principals: {
+      ann: { rights: { '*': 'all' } },
+      bob: { rights: { desk: ['start'], talker: 'all' } },
+      eve: { rights: { other: 'all' } },
+    },
+  });
+});
+afterAll(() => desk.close());
+
+const newId = (): string => `http/${randomUUID()}`;
+const path = (id: string, rest = ''): string => `/v1/runs/${encodeURIComponent(id)}${rest}`;
+const clientFor = (name: string) => httpClient({ url: desk.url, key: keyOf(name) });
+
+describe('the client, made from the same schemas', () => {
+  test('drives a run through all operations, whose answers fit their schemas', async () => {
+    const api = clientFor('ann');
+    const id = newId();
+    const seen: string[] = [];
+    const checked = <T>(name: keyof typeof OPERATIONS, answer: T): T => {
+      expect({ name, fault: OPERATIONS[name].output.safeParse(answer).error }).toEqual({ name });
+      seen.push(name);
+      return answer;
+    };
+    expect(checked('whoAmI', await api.whoAmI({}))).toEqual({
+      name: 'ann',
+      groups: [],
+      verified: true,
+    });
+    const { agents } = checked('listAgents', await api.listAgents({}));
+    expect(agents.map(({ name }) => name)).toEqual(['desk', 'other', 'talker']);
+    checked('startRun', await api.startRun({ agent: 'desk', message: 'pay 7', id, open: true }));
+    await expect.poll(async () => (await api.getRun({ run: id })).pending.length).toBe(1);
+    const status = checked('getRun', await api.getRun({ run: id }));
+    expect(status).toMatchObject({ agent: 'desk', status: 'waiting_decision' });
+    const { requests } = checked('listRequests', await api.listRequests({ run: id }));
+    expect(requests.map(({ run }) => run)).toEqual([id]);
+    const request = checked('getRequest', await api.getRequest({ run: id, request: 'r1' }));
+    expect(request.arguments).toBe('{"euros":7}');
+    const decision = { request: 'r1', digest: request.digest, as: 'approve' } as const;
+    const decided = await api.decide({ run: id, decisions: [decision] });
+    expect(checked('decide', decided)).toEqual({ receipts: [{ request: 'r1', as: 'approve' }] });
+    const result = checked('getResult', await api.getResult({ run: id, turn: 1 }));
+    expect(result.outcome).toMatchObject({ status: 'completed', answer: 'done: paid 7' });
+    const sent = await api.sendMessage({ run: id, message: 'hello', id: 'm-1' });
+    expect(checked('sendMessage', sent)).toMatchObject({ delivered: true, turn: 2 });
+    expect((await api.getResult({ run: id, turn: 2 })).outcome?.answer).toBe('you said: hello');
+    const { messages } = checked('getTranscript', await api.getTranscript({ run: id, from: 1 }));
+    expect(messages.map(({ role }) => role)).toEqual([
+      'assistant',
+      'tool',
+      'assistant',
+      'user',
+      'assistant',
+    ]);
+    expect(checked('getTurns', await api.getTurns({ run: id })).turns).toHaveLength(2);
+    expect(checked('getGraph', await api.getGraph({ run: id })).mermaid).toMatch(/^flowchart TD/);
+    const limits = await api.setLimits({ run: id, limits: { steps: 3 } });
+    expect(checked('setLimits', limits).turn.steps).toBe(3);
+    checked('pauseRun', await api.pauseRun({ run: id }));
+    expect((await api.getRun({ run: id })).status).toBe('paused');
+    checked('resumeRun', await api.resumeRun({ run: id }));
+    checked('closeRun', await api.closeRun({ run: id }));
+    const { rows } = checked('listRuns', await api.listRuns({ idPrefix: id }));
+    expect(rows.map((row) => row.id)).toEqual([id]);
+    checked('cancelRun', await api.cancelRun({ run: id }));
+    expect(seen.toSorted()).toEqual(Object.keys(OPERATIONS).toSorted());
+    expect(desk.paid.filter((euros) => euros === 7)).toHaveLength(1);
+  });
+
+  test('rejects with code, message, and fix', async () => {
+    const api = clientFor('ann');
+    const failure = await api.getRun({ run: 'missing' }).catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(HttpRequestError);
+    expect(failure).toMatchObject({
+      status: 404,
+      code: 'no_run',
+      message: 'run: there is no run "missing"',
+    });
+    const start = { agent: 'dsk', message: 'x' };
+    await expect(api.startRun(start)).rejects.toMatchObject({ status: 400, code: 'input' });
+    const unknown = await desk.send('/v1/runs', { body: { agent: 'desk', mesage: 'x' } });
+    expect(unknown.body.error).toMatchObject({
+      code: 'input',
+      message: expect.stringContaining('mesage'),
+    });
+    expect((await desk.send('/v1/nothing')).body.error.code).toBe('not_found');
+  });
+
+  test('is refused by a run with its reason', async () => {
+    const { id, request } = await desk.asking(11);
+    const api = clientFor('ann');
+    const decisions = [{ request: request.id, digest: '0'.repeat(64), as: 'approve' as const }];
+    await expect(api.decide({ run: id, decisions })).rejects.toMatchObject({
+      status: 409,
+      code: 'refused',
+      reason: 'wrong_digest',
+    });
+    expect(desk.paid).not.toContain(11);
+  });
+});
+
+describe('a request that is sent again', () => {
+  test('starts one run: by its key, and by its id', async () => {
+    const body = { agent: 'other', message: 'once' };
+    const headers = { 'idempotency-key': randomUUID() };
+    const first = await desk.send('/v1/runs', { body, headers });
+    const again = await desk.send('/v1/runs', { body, headers });
+    expect([first.status, again.status]).toEqual([201, 201]);
+    expect(again.body).toEqual({ id: first.body.id, repeated: true });
+    const changed = { ...body, message: 'twice' };
+    const other = await desk.send('/v1/runs', { body: changed, headers });
+    expect([other.status, other.body.error.code]).toEqual([409, 'id_taken']);
+    expect(other.headers.get('x-should-retry')).toBe('false');
+    // Another principal has its own keys.
+    const ofEve = await desk.send('/v1/runs', { body, headers, as: 'eve' });
+    expect(ofEve.body).toMatchObject({ repeated: false });
+    expect(ofEve.body.id).not.toBe(first.body.id);
+  });
+
+  test('has one effect if it is a message or a decision', async () => {
+    const id = newId();
+    await desk.send('/v1/runs', { body: { agent: 'desk', message: 'pay 12', id, open: true } });
+    const headers = { 'idempotency-key': 'm-7' };
+    const body = { message: 'and hello' };
+    const sent = await desk.send(path(id, '/messages'), { body, headers });
+    const again = await desk.send(path(id, '/messages'), { body, headers });
+    expect(again.body).toMatchObject({ turn: sent.body.turn, messageId: 'm-7' });
+    await expect.poll(async () => (await desk.client.status(id)).pending.length).toBe(1);
+    const [request] = (await desk.client.status(id)).pending;
+    const decisions = [{ request: 'r1', digest: request?.digest, as: 'approve' }];
+    const clicks = await Promise.all(
+      [1, 2, 3].map(() => desk.send(path(id, '/decisions'), { body: { decisions } })),
+    );
+    expect(clicks.map(({ status }) => status)).toEqual([200, 200, 200]);
+    await expect
+      .poll(() => desk.client.result(id, { turn: 2 }))
+      .toMatchObject({ status: 'completed' });
+    expect(desk.paid.filter((euros) => euros === 12)).toHaveLength(1);
+    const transcript = await desk.client.transcript(id);
+    expect(transcript.messages.filter(({ text }) => text === 'and hello')).toHaveLength(1);
+  });
+});
+
+describe('GET /v1/runs/{run}/events', () => {
+  test('continues after Last-Event-ID, and ends with 204', async () => {
+    const second = gate();
+    desk.talker.on('http words', async ({ emit }) => {
+      emit('one ');
+      await second.wait();
+      emit('two');
+      return 'one two';
+    });
+    const id = newId();
+    const api = clientFor('bob');
+    await api.startRun({ agent: 'talker', message: 'http words', id });
+    const over = new AbortController();
+    const before: StreamEvent[] = [];
+    for await (const event of api.events(id, { signal: over.signal })) {
+      before.push(event);
+      if (event.type === 'delta') break;
+    }
+    over.abort();
+    second.release();
+    const after: StreamEvent[] = [];
+    const position = before.at(-1)?.position ?? '';
+    for await (const event of api.events(id, { after: position })) after.push(event);
+    const deltas = [...before, ...after].flatMap((event) =>
+      event.type === 'delta' ? [event.text] : [],
+    );
+    // The end of the text may be durable before a reader is back; then it is not streamed.
+    expect(['one ', 'one two']).toContain(deltas.join(''));
+    const replies = [...before, ...after].flatMap((event) =>
+      event.type === 'model-replied' ? [event.message.text] : [],
+    );
+    expect(replies).toEqual(['one two']);
+    expect(after.at(-1)?.type).toBe('run-ended');
+    const last = { 'last-event-id': after.at(-1)?.position ?? '' };
+    const past = await desk.send(path(id, '/events'), { headers: last, as: 'bob' });
+    expect(past.status).toBe(204);
+    const bad = await desk.send(path(id, '/events?after=x'), { as: 'bob' });
+    expect([bad.status, bad.body.error.code]).toEqual([400, 'input']);
+  });
+});
+
+test('the OpenAPI document is complete, and its references exist', async () => {
+  const { body: document } = await desk.send('/v1/openapi.json', { as: null });
+  expect(document.openapi).toBe('3.1.0');
+  const operations = Object.values<Record<string, { operationId: string }>>(document.paths)
+    .flatMap((entry) => Object.values(entry))
+    .map(({ operationId }) => operationId);
+  expect(operations.toSorted()).toEqual([...Object.keys(OPERATIONS), 'streamEvents'].toSorted());
+  const refs = [...JSON.stringify(document).matchAll(/"\$ref":"#\/components\/schemas\/([^"]+)"/g)];
+  expect(refs.length).toBeGreaterThan(5);
+  for (const [, name = ''] of refs) expect(document.components.schemas).toHaveProperty([name]);
+});

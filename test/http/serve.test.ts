@@ -1,0 +1,117 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { httpClient } from '../../src/http.js';
+import { builtProgram } from '../support/built-program.js';
+import { type HttpDesk, keyOf, openHttpDesk } from '../support/http-desk.js';
+
+const run = promisify(execFile);
+
+let folder: string;
+let program: string;
+let desk: HttpDesk;
+const children: ChildProcess[] = [];
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'perdure-serve-'));
+  program = await builtProgram();
+  desk = await openHttpDesk(['web']);
+});
+afterAll(async () => {
+  for (const child of children) child.kill('SIGKILL');
+  await desk.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+function command(args: readonly string[], env: NodeJS.ProcessEnv = {}) {
+  return [
+    process.execPath,
+    [program, 'serve', ...args],
+    {
+      cwd: folder,
+      env: {
+        ...process.env,
+        PERDURE_HOME: folder,
+        TEMPORAL_ADDRESS: inject('temporalAddress'),
+        ...env,
+      },
+    },
+  ] as const;
+}
+
+/** Starts the command, and returns its address, which it prints as one line of JSON. */
+async function serve(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<string> {
+  const child = spawn(...command([...args, '--json'], env));
+  children.push(child);
+  let out = '';
+  let notes = '';
+  child.stderr?.on('data', (part: Buffer) => (notes += String(part)));
+  child.stdout?.on('data', (part: Buffer) => (out += String(part)));
+  const printed = async (): Promise<void> => {
+    while (!out.includes('\n')) await once(child.stdout, 'data');
+  };
+  await Promise.race([
+    printed(),
+    once(child, 'exit').then(() => Promise.reject(new Error(notes))),
+  ]);
+  const { url }: { url: string } = JSON.parse(out);
+  return url;
+}
+
+test('perdure serve answers for the agents of the configuration, with a worker of its own', async () => {
+  const taskQueue = `serve-${randomUUID()}`;
+  await writeFile(
+    join(folder, 'perdure.config.ts'),
+    `import { defineAgent, defineConfig } from 'perdure';
+export default defineConfig({
+  agents: [defineAgent({ name: 'greeter', instructions: 'Greet.', model: 'demo' })],
+  serve: { keys: { ann: 'ANN_KEY' } },
+  taskQueue: '${taskQueue}',
+});`,
+  );
+  const url = await serve(['--port', '0'], { ANN_KEY: keyOf('ann') });
+  const api = httpClient({ url, key: keyOf('ann') });
+  expect((await api.listAgents({})).agents.map(({ name }) => name)).toEqual(['greeter']);
+  const { id } = await api.startRun({ agent: 'greeter', message: 'Hello' });
+  expect((await api.getResult({ run: id })).outcome?.status).toBe('completed');
+  expect((await fetch(`${url}/v1/agents`)).status).toBe(401);
+});
+
+test.each([
+  [
+    ['--host', '0.0.0.0'],
+    {},
+    /--host: expected 127\.0\.0\.1 .*got "0\.0\.0\.0"; set PERDURE_SERVE_KEYS/,
+  ],
+  [['--port', '70000'], {}, /--port: expected 1 to 65535/],
+  [[], { PERDURE_SERVE_KEYS: 'ann:short' }, /the key of "ann": expected at least 16 visible/],
+  [[], { PERDURE_SERVE_KEYS: 'nameless' }, /expected name:key, comma-separated/],
+])('perdure serve %j is a usage error, before anything is started', async (args, env, text) => {
+  const failed = await run(...command(['--no-config', ...args], env)).catch(
+    (error: unknown) => error,
+  );
+  expect(failed).toMatchObject({ code: 2, stderr: expect.stringMatching(text) });
+});
+
+test('the curl lines of the page work as they are', async () => {
+  const page = await readFile(new URL('../../docs/server.md', import.meta.url), 'utf8');
+  const blocks = [...page.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, code = '']) => code);
+  expect(blocks.length).toBeGreaterThan(6);
+  const outputs: string[] = [];
+  for (const block of blocks) {
+    const digest = /"digest":"([0-9a-f]{64})"/.exec(outputs.at(-1) ?? '')?.[1] ?? '';
+    const env = { ...process.env, URL: desk.url, KEY: keyOf('web'), DIGEST: digest };
+    if (block.includes('/requests/r1')) {
+      await expect.poll(async () => (await desk.client.status('order-17')).pending.length).toBe(1);
+    }
+    const { stdout } = await run('bash', ['-c', block], { env });
+    outputs.push(stdout);
+  }
+  expect(outputs.join('\n')).toMatch(/"answer":"done: paid 80"/);
+  expect(outputs.at(-1)).toMatch(/^event: run-started$/m);
+});
