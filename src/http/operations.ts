@@ -203,6 +203,9 @@ const range = {
 
 const done = z.object({ id: z.string() });
 
+const control = (name: string, summary: string) =>
+  post(`/v1/runs/{run}/${name}`, summary, { input: z.strictObject({ run }), output: done });
+
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the keys of a constant
 const STATUSES = [...Object.keys(RUN_STATUSES), 'ended'] as (RunStatusName | 'ended')[];
 
@@ -368,18 +371,9 @@ export const OPERATIONS = {
     input: z.strictObject({ run, turn: z.int().min(1).exactOptional() }),
     output: done,
   }),
-  pauseRun: post('/v1/runs/{run}/pause', 'Pauses a run after its calls in flight.', {
-    input: z.strictObject({ run }),
-    output: done,
-  }),
-  resumeRun: post('/v1/runs/{run}/resume', 'Continues a paused run, or retries a blocked one.', {
-    input: z.strictObject({ run }),
-    output: done,
-  }),
-  closeRun: post('/v1/runs/{run}/close', 'Ends an open run after the messages it already has.', {
-    input: z.strictObject({ run }),
-    output: done,
-  }),
+  pauseRun: control('pause', 'Pauses a run after its calls in flight.'),
+  resumeRun: control('resume', 'Continues a paused run, or retries a blocked one.'),
+  closeRun: control('close', 'Ends an open run after the messages it already has.'),
   setLimits: post('/v1/runs/{run}/limits', 'Replaces the given limits.', {
     input: z.strictObject({ run, limits }),
     output: answer<EffectiveLimits>(

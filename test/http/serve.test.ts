@@ -55,10 +55,7 @@ async function serve(args: readonly string[], env: NodeJS.ProcessEnv = {}): Prom
   const printed = async (): Promise<void> => {
     while (!out.includes('\n')) await once(child.stdout, 'data');
   };
-  await Promise.race([
-    printed(),
-    once(child, 'exit').then(() => Promise.reject(new Error(notes))),
-  ]);
+  await Promise.race([printed(), once(child, 'exit').then(() => Promise.reject(new Error(notes)))]);
   const { url }: { url: string } = JSON.parse(out);
   return url;
 }

@@ -323,17 +323,10 @@ export const OPTIONS = {
   },
 
   // Of workers, MCP, and doctor.
-  host: {
-    flags: '--host <host>',
-    text: 'address to serve at; default: 127.0.0.1; any other address needs keys (PERDURE_SERVE_KEYS)',
-  },
+  host: { flags: '--host <host>', text: 'address; any but 127.0.0.1 needs PERDURE_SERVE_KEYS' },
   port: { flags: '--port <n>', text: 'port to serve at; default: 8788', parse: parseNumber },
   noWorker: { flags: '--no-worker', text: 'host no worker' },
-  livePort: {
-    flags: '--live-port <n>',
-    text: 'port of the live stream of replies; default: a free port',
-    parse: parseNumber,
-  },
+  livePort: { flags: '--live-port <n>', text: 'port of live streams', parse: parseNumber },
   liveHost: {
     flags: '--live-host <host>',
     text: 'address of the live stream; any but 127.0.0.1 needs PERDURE_LIVE_TOKEN',
@@ -375,11 +368,7 @@ export const OPTIONS = {
     text: 'runs of each case with the model; default: 1',
     parse: parseNumber,
   },
-  atOnce: {
-    flags: '--at-once <n>',
-    text: 'cases that run at once; default: 4',
-    parse: parseNumber,
-  },
+  atOnce: { flags: '--at-once <n>', text: 'cases at once; default: 4', parse: parseNumber },
   scorers: {
     flags: '--scorers <file>',
     text: 'a module that exports `scorers`, functions by name, and `gates`',
