@@ -9,6 +9,7 @@ import type { Graph } from '../../src/graphs/graph-options.js';
 import { planAndExecute } from '../../src/graphs/plan-and-execute.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { createDesk, type Desk } from '../support/requests.js';
+import { createRig } from '../support/rig.js';
 import { testServer, type TestServer } from '../support/temporal-server.js';
 
 const DAY_SECONDS = 86_400;
@@ -57,7 +58,7 @@ const planner = (instructions: string): Graph =>
 
 beforeAll(async () => {
   server = await testServer(['frontend.WorkflowTimeSkippingEnabled=true']);
-  desk = await createDesk(server.address);
+  desk = await createDesk(await createRig(server.address));
   await desk.work([patient, yearly, planner('Plan.')]);
 });
 beforeEach(() => desk.reset());

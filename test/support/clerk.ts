@@ -19,10 +19,10 @@ export function clerk(name = 'clerk', rest: Partial<AgentOptions> = {}): Agent {
   return defineAgent({ name, instructions: 'do as told', model: 'm', tools: [note], ...rest });
 }
 
-/** A client of the product for the rig's queue, with its own connection. */
+/** A client of the product for the rig's queue, on the server with its own connection. */
 export async function clientOf(rig: Rig, options: ClientOptions = {}): Promise<PerdureClient> {
   return await createClient({
-    address: inject('temporalAddress'),
+    ...(rig.isInMemory ? { client: rig.client } : { address: inject('temporalAddress') }),
     taskQueue: rig.taskQueue,
     env: { PERDURE_HOME: rig.home },
     ...options,

@@ -54,6 +54,8 @@ export interface Desk {
 }
 
 interface DeskOptions extends Pick<WorkerOptions, 'segment'> {
+  /** Default: a rig on the server. */
+  readonly rig?: Rig;
   /** False for replies that do not fit their schema, as servers without strict schemas send them. */
   readonly enforces?: boolean;
 }
@@ -62,9 +64,9 @@ interface DeskOptions extends Pick<WorkerOptions, 'segment'> {
 export async function openDesk(
   agents: readonly Agent[],
   models: Readonly<Record<string, ModelEntry>> = { m: {} },
-  { enforces = true, ...rest }: DeskOptions = {},
+  { enforces = true, rig: given, ...rest }: DeskOptions = {},
 ): Promise<Desk> {
-  const [rig, stub] = [await createRig(), await startStub({ enforces })];
+  const [rig, stub] = [given ?? (await createRig()), await startStub({ enforces })];
   const client = await clientOf(rig);
   const entries = Object.entries(models).map(([name, entry]) => [
     name,

@@ -25,6 +25,7 @@ type Rest = Partial<WorkerOptions> & { models?: NonNullable<Config['models']> };
 /** A task queue of its own on the shared server, with the operations that tests need. */
 export interface Rig {
   readonly client: Client;
+  readonly isInMemory: boolean;
   readonly taskQueue: string;
   readonly home: string;
   worker(agents: readonly Agent[], rest?: Rest): Promise<RunningWorker>;
@@ -70,6 +71,7 @@ export async function createRig(address: string = inject('temporalAddress')): Pr
   });
   const rig: Rig = {
     client,
+    isInMemory: false,
     taskQueue,
     home,
     async worker(agents, { models, ...rest } = {}) {
@@ -119,7 +121,8 @@ export async function createRig(address: string = inject('temporalAddress')): Pr
   return rig;
 }
 
-async function endOf(handle: WorkflowHandle): Promise<Ended> {
+/** Waits for the end of a run. Its history is replayed at the end of the file. */
+export async function endOf(handle: WorkflowHandle): Promise<Ended> {
   await handle.result().catch(() => undefined);
   const history = await handle.fetchHistory();
   const projection = project((history.events ?? []).map(decodeEvent));

@@ -1,0 +1,140 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { defineConfig } from '../../src/config.js';
+import type { Activities } from '../../src/core/run/contract.js';
+import { allSegments, openHost, type MemoryHost, type MemoryWorker } from '../../src/memory/host.js';
+import { createWorkerParts } from '../../src/worker/parts.js';
+import { CANARIES, CANARY_NAMES } from './canaries.js';
+import { expectNoLeaks, watchFiles, watchHistory } from './canary-watch.js';
+import { createRig, endOf, type Rig } from './rig.js';
+import { watchRuns } from './watched-runs.js';
+
+/**
+ * How far in the future a timer may be that the rig does not wait for, in ms: retries and timeouts, but no
+ * deadline by which a person decides.
+ */
+const SKIPPED_MS = 10 * 60_000;
+/** How often the rig looks for timers, in ms. */
+const TICK_MS = 5;
+
+/** Options of a worker that a rig in memory cannot have. */
+const NOT_IN_MEMORY = [
+  'workflowBundle',
+  'deployment',
+  'live',
+  'interceptors',
+  'workflows',
+  'activities',
+] as const;
+
+/**
+ * Creates a rig for tests to which Temporal is only a vehicle. The runs happen in memory, with the same workflow
+ * code, activities, and client, so that a run takes milliseconds. When nothing runs, time is skipped. A new
+ * worker takes the place of the one before, and there is no list of runs. With `TEST_WORLD=server`, it is a rig on the server.
+ */
+export async function createMemoryRig(): Promise<Rig> {
+  if (process.env['TEST_WORLD'] === 'server') return await createRig();
+  const taskQueue = `test-${randomUUID()}`;
+  const home = await mkdtemp(join(tmpdir(), 'perdure-rig-'));
+  const workers: MemoryWorker[] = [];
+  const parts = { env: { ...CANARIES, PERDURE_HOME: home }, secrets: CANARY_NAMES };
+  const names = Object.keys(createWorkerParts({ agents: [] }, parts).activities);
+  const host = await openHost(Date.now(), () => workerFor(workers, names));
+  const { client, server } = host;
+  const failed = skipTime(host);
+  const runs = watchRuns({
+    client,
+    taskQueue,
+    started: new Set(),
+    hasWorker: () => workers.length > 0,
+    isOfSources: () => false,
+    list: () => [...server.runs.keys()],
+  });
+  const rig: Rig = {
+    client,
+    isInMemory: true,
+    taskQueue,
+    home,
+    async worker(agents, { models, ...rest } = {}) {
+      const refused = NOT_IN_MEMORY.find((name) => rest[name] !== undefined);
+      if (refused !== undefined) throw new Error(`a rig in memory has no ${refused}`);
+      const config = defineConfig({ agents, ...(models && { models }) });
+      workers.push(createWorkerParts(config, { ...parts, ...rest }));
+      return {
+        taskQueue,
+        identity: 'memory',
+        deployed: null,
+        live: null,
+        stopped: Promise.resolve(),
+        shutdown: rig.stopWorkers,
+      };
+    },
+    async start(input, id = `run-${randomUUID()}`) {
+      return await client.workflow.start('agent', { taskQueue, workflowId: id, args: [input] });
+    },
+    async run(input) {
+      return await rig.end(await rig.start(input));
+    },
+    async end(handle) {
+      const ended = await Promise.race([endOf(handle), failed]);
+      await runs.check(handle.workflowId);
+      return ended;
+    },
+    async stopWorkers() {
+      for (const { stop, close } of workers.splice(0)) {
+        stop();
+        await close();
+      }
+    },
+    exempt(why, id) {
+      runs.exempt(why, id);
+    },
+    async close() {
+      try {
+        await runs.close();
+      } finally {
+        await rig.stopWorkers();
+        await host.close();
+      }
+      for (const { events } of allSegments(server)) watchHistory({ events });
+      await watchFiles(home);
+      await rm(home, { recursive: true, force: true });
+      expectNoLeaks();
+    },
+  };
+  return rig;
+}
+
+/** Returns a worker whose activities are those of the newest worker. Without one, they wait for it. */
+function workerFor(workers: readonly MemoryWorker[], names: readonly string[]): MemoryWorker {
+  const current = async (): Promise<Activities> => {
+    for (;;) {
+      const worker = workers.at(-1);
+      if (worker !== undefined) return worker.activities;
+      await pause(TICK_MS);
+    }
+  };
+  const entries = names.map((name) => [
+    name,
+    async (input: never): Promise<unknown> =>
+      await (await current())[name as keyof Activities](input),
+  ]);
+  return {
+    activities: Object.fromEntries(entries) as Activities,
+    stop: () => undefined,
+    close: async () => undefined,
+  };
+}
+
+/** Moves the clock to the next timer whenever nothing runs. Rejects if a workflow task fails. */
+async function skipTime({ pace, server: { clock } }: MemoryHost): Promise<never> {
+  for (;;) {
+    await pace.idle();
+    const [next] = clock.pending();
+    if (next !== undefined && next.at - clock.now() <= SKIPPED_MS) clock.advance();
+    else await pause(TICK_MS, undefined, { ref: false });
+  }
+}
