@@ -38,6 +38,9 @@ export interface PendingActivity {
   /** The id of the event that requested its cancellation. */
   cancelRequested: number | null;
   lastFailure: Failure | null;
+  /** When the latest attempt started, and when it could start: Unix times in ms. */
+  startedAt: number;
+  dueAt: number;
   lastBeat: number;
   details: readonly Payload[];
   current: Attempt | null;
@@ -68,6 +71,8 @@ export function scheduleActivity(host: ActivityHost, segment: Segment, event: Ra
     attempt: 0,
     cancelRequested: null,
     lastFailure: null,
+    startedAt: now,
+    dueAt: now,
     lastBeat: now,
     details: [],
     current: null,
@@ -161,6 +166,7 @@ function startAttempt(host: ActivityHost, activity: PendingActivity): void {
   clearTimers(activity);
   activity.attempt += 1;
   const now = host.clock.now();
+  activity.startedAt = now;
   activity.lastBeat = now;
   const attempt = createAttempt(host, infoOf(host, activity), (details) => {
     activity.lastBeat = host.clock.now();
@@ -307,6 +313,7 @@ function retryOrEnd(
   clearTimers(activity);
   activity.current = null;
   activity.lastFailure = failure;
+  activity.dueAt = at;
   activity.timers.push(host.clock.set({ at, kind: 'retry' }, () => startAttempt(host, activity)));
 }
 

@@ -3,7 +3,7 @@ import type { Payload } from '@temporalio/common';
 import type { RawEvent } from '../history/history-event.js';
 import { GRPC, SEARCH_ATTRIBUTES } from '../temporal/grpc.js';
 import { msToTs } from '../temporal/sdk-internals.js';
-import { recordHeartbeat } from './activities.js';
+import { type PendingActivity, recordHeartbeat } from './activities.js';
 import { parked } from './attempt.js';
 import { toId } from './outgoing.js';
 import { REJECT_DUPLICATE, requestCancel, terminate } from './effects.js';
@@ -65,8 +65,10 @@ const KEYWORD = 2;
 
 /** Creates an error as a server returns it. */
 function serviceError(code: number, details: string): Error {
-  return Object.assign(new Error(details), { code, details, metadata: {} });
+  return Object.assign(new Error(details), { code, details, metadata: NO_METADATA });
 }
+
+const NO_METADATA = { get: (): readonly string[] => [] };
 
 /** Waits until the condition holds. Rejects if the caller gives up. */
 async function until(
@@ -160,8 +162,10 @@ function createService(server: MemoryServer, scope: Scope) {
     },
     async executeMultiOperation({ operations }: RequestOf<'executeMultiOperation'>) {
       const [first, second] = operations ?? [];
-      const startWorkflow = start(server, first?.startWorkflow ?? {});
       const request = second?.updateWorkflow ?? {};
+      // A run that has ended still answers the updates that it has completed.
+      const startWorkflow =
+        completedBy(server, request) ?? start(server, first?.startWorkflow ?? {});
       const updated = await update(server, startWorkflow, { request, signal: scope.signal });
       const started = { runId: startWorkflow.runId, started: true };
       return { responses: [{ startWorkflow: started }, { updateWorkflow: updated }] };
@@ -196,7 +200,7 @@ function start(server: MemoryServer, request: RequestOf<'startWorkflowExecution'
       throw serviceError(GRPC.alreadyExists, 'Workflow execution already started');
     }
   }
-  const { input, header, memo, searchAttributes, userMetadata } = request;
+  const { input, header, memo, searchAttributes, retryPolicy, userMetadata } = request;
   return startSegment(server, {
     workflowId,
     workflowType: request.workflowType?.name ?? '',
@@ -206,9 +210,21 @@ function start(server: MemoryServer, request: RequestOf<'startWorkflowExecution'
       header: header ?? null,
       memo: memo ?? null,
       searchAttributes: searchAttributes ?? null,
+      retryPolicy: retryPolicy ?? null,
     },
     ...(userMetadata && { userMetadata }),
   });
+}
+
+/** Returns the run that has ended and completed this update; undefined if there is none. */
+function completedBy(
+  { runs }: MemoryServer,
+  { workflowExecution, request }: RequestOf<'updateWorkflowExecution'>,
+): Segment | undefined {
+  const last = runs.get(workflowExecution?.workflowId ?? '')?.at(-1);
+  if (last === undefined || !isClosed(last)) return undefined;
+  const known = last.updates.get(request?.meta?.updateId ?? '');
+  return known !== undefined && known.outcome !== null ? last : undefined;
 }
 
 function signalRun(
@@ -338,21 +354,31 @@ function describe(server: MemoryServer, segment: Segment) {
       rootExecution: root ?? { workflowId, runId },
       ...(caller && { parentExecution: executionOf(caller.segment) }),
     },
-    pendingActivities: pending.map(({ attributes, attempt, current, lastFailure }) => ({
-      activityId: attributes.activityId ?? '',
-      activityType: attributes.activityType ?? null,
-      state: current === null ? SCHEDULED : STARTED,
-      attempt,
-      ...(lastFailure && { lastFailure }),
-    })),
+    pendingActivities: pending.map(describeActivity),
     pendingChildren: [],
     callbacks: [],
   };
 }
 
+function describeActivity(activity: PendingActivity) {
+  const { attributes, attempt, current, cancelRequested, dueAt, startedAt } = activity;
+  const { details, lastFailure } = activity;
+  const running = cancelRequested === null ? STATE.started : STATE.cancelRequested;
+  return {
+    activityId: attributes.activityId ?? '',
+    activityType: attributes.activityType ?? null,
+    state: current === null ? STATE.scheduled : running,
+    attempt: current === null ? attempt + 1 : attempt,
+    lastStartedTime: msToTs(startedAt),
+    ...(current === null ? { nextAttemptScheduleTime: msToTs(dueAt) } : {}),
+    scheduledTime: msToTs(dueAt),
+    ...(details.length > 0 && { heartbeatDetails: { payloads: [...details] } }),
+    ...(lastFailure && { lastFailure }),
+  };
+}
+
 /** Numbers of `PendingActivityState`. */
-const SCHEDULED = 1;
-const STARTED = 2;
+const STATE = { scheduled: 1, started: 2, cancelRequested: 3 } as const;
 
 function userMetadataOf(event: RawEvent | undefined): RawEvent['userMetadata'] {
   return event?.userMetadata ?? null;

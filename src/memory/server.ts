@@ -29,7 +29,7 @@ export interface NewSegment {
   readonly taskQueue: string;
   readonly started: Pick<
     AttributesOf<'workflowExecutionStarted'>,
-    'input' | 'header' | 'memo' | 'searchAttributes'
+    'input' | 'header' | 'memo' | 'searchAttributes' | 'retryPolicy'
   >;
   readonly userMetadata?: RawEvent['userMetadata'];
   readonly caller?: Segment['caller'];

@@ -253,6 +253,10 @@ export async function answerQuery(
   segment: Segment,
   query: Query,
 ): Promise<void> {
+  if (!segment.events.some((event) => event.workflowTaskCompletedEventAttributes)) {
+    query.refuse('the workflow must handle a workflow task before it can be queried');
+    return;
+  }
   const { workflow } = await cachedWorkflow(host, segment);
   const queryId = 'query';
   const job = { queryId, queryType: query.type, arguments: [...query.args] };

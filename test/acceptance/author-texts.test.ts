@@ -7,6 +7,7 @@ import { replyCalls, replyText, type Reply } from '../../src/testing/replies.js'
 import { answer } from '../../src/tools/built-in/default-tools.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { openDesk, type Desk, type RunReport } from '../support/desk.js';
+import { createMemoryRig } from '../support/memory-rig.js';
 
 const texts = {
   repair: 'That was not it ({{attempt}}/{{attempts}}): {{problem}} Once more.',
@@ -63,7 +64,11 @@ beforeAll(async () => {
       prompts: { act: { text: about, tools: ['answer'] }, say: { text: about, tools: [] } },
     }),
   ];
-  desk = await openDesk(agents, { m: {}, 'o1-mini': {} }, { enforces: false });
+  desk = await openDesk(
+    agents,
+    { m: {}, 'o1-mini': {} },
+    { rig: await createMemoryRig(), enforces: false },
+  );
 });
 afterAll(async () => {
   await desk.close();

@@ -7,6 +7,7 @@ import type { Outcome } from '../../src/core/transcript/outcome.js';
 import { replyCalls, replyText, type Reply } from '../../src/testing/replies.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { openDesk, sent, spoken, type Desk } from '../support/desk.js';
+import { createMemoryRig } from '../support/memory-rig.js';
 
 const lookUp = defineTool({
   name: 'look_up',
@@ -19,12 +20,16 @@ const lookUp = defineTool({
 let desk: Desk;
 beforeAll(async () => {
   const bot = { instructions: 'Be brief.', model: 'm' };
-  desk = await openDesk([
-    defineAgent({ ...bot, name: 'mail', output: classify(['spam', 'not spam', 'a bill']) }),
-    defineAgent({ ...bot, name: 'yes-or-no', output: binaryClassify() }),
-    defineAgent({ ...bot, name: 'vote', output: classify(['spam', 'not spam'], { samples: 3 }) }),
-    defineAgent({ ...bot, name: 'talker', tools: [lookUp] }),
-  ]);
+  desk = await openDesk(
+    [
+      defineAgent({ ...bot, name: 'mail', output: classify(['spam', 'not spam', 'a bill']) }),
+      defineAgent({ ...bot, name: 'yes-or-no', output: binaryClassify() }),
+      defineAgent({ ...bot, name: 'vote', output: classify(['spam', 'not spam'], { samples: 3 }) }),
+      defineAgent({ ...bot, name: 'talker', tools: [lookUp] }),
+    ],
+    { m: {} },
+    { rig: await createMemoryRig() },
+  );
 });
 afterAll(async () => await desk.close());
 

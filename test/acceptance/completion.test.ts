@@ -8,6 +8,7 @@ import { scriptedModel } from '../../src/testing/script.js';
 import { template } from '../../src/prompts/template.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { openDesk, sent, type Desk } from '../support/desk.js';
+import { createMemoryRig } from '../support/memory-rig.js';
 
 const echo = defineTool({
   name: 'echo',
@@ -36,13 +37,17 @@ beforeAll(async () => {
     bot('without-network', { model: 'scripted' }),
     bot('of-a-template', { instructions: template('You know {{city}}.', { args: ['city'] }) }),
   ];
-  desk = await openDesk(agents, {
-    m: {},
-    streamed: { stream: true },
-    'o1-mini': {},
-    'llama3.2:3b': {},
-    scripted: scriptedModel([replyText('made up')]),
-  });
+  desk = await openDesk(
+    agents,
+    {
+      m: {},
+      streamed: { stream: true },
+      'o1-mini': {},
+      'llama3.2:3b': {},
+      scripted: scriptedModel([replyText('made up')]),
+    },
+    { rig: await createMemoryRig() },
+  );
 });
 afterAll(async () => await desk.close());
 

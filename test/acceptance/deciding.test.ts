@@ -6,6 +6,7 @@ import { CLOSING_INSTRUCTION } from '../../src/core/rules/documents.js';
 import { replyCalls, replyError, replyText, type Reply } from '../../src/testing/replies.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { openDesk, sent, spoken, type Desk, type RunReport } from '../support/desk.js';
+import { createMemoryRig } from '../support/memory-rig.js';
 
 const BESIDE = 'another call in this message ends the turn';
 /** The arguments of each execution of `note`, by every agent. */
@@ -94,7 +95,7 @@ beforeAll(async () => {
       },
     }),
   ];
-  desk = await openDesk(agents, { m: {}, 'o1-mini': {} });
+  desk = await openDesk(agents, { m: {}, 'o1-mini': {} }, { rig: await createMemoryRig() });
 });
 afterAll(async () => await desk.close());
 

@@ -10,6 +10,7 @@ import type { StubRequest } from '../../src/testing/wire-input.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { untilStatus } from '../support/conversation.js';
 import { openDesk, sent, type Desk, type RunReport } from '../support/desk.js';
+import { createMemoryRig } from '../support/memory-rig.js';
 
 const PRICE = { input: 10, cachedInput: 1, output: 100 };
 
@@ -60,7 +61,11 @@ beforeAll(async () => {
     agent('frugal', { model: 'priced' }),
   ];
   const segment = { steps: 30, bytes: 2_000_000 };
-  desk = await openDesk(agents, { m: {}, priced: { price: PRICE } }, { segment, enforces: false });
+  desk = await openDesk(
+    agents,
+    { m: {}, priced: { price: PRICE } },
+    { rig: await createMemoryRig(), segment, enforces: false },
+  );
 });
 afterAll(async () => await desk.close());
 

@@ -7,6 +7,7 @@ import type { StubRequest } from '../../src/testing/wire-input.js';
 import { replyText } from '../../src/testing/replies.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { openDesk, type Desk } from '../support/desk.js';
+import { createMemoryRig } from '../support/memory-rig.js';
 import { oddReplies, stepsOf, type Fixture } from '../support/odd-replies.js';
 
 /** In which ways odd replies meet a run: each kind of ids, of usage, and of failure once. */
@@ -32,7 +33,11 @@ beforeAll(async () => {
   const agents = ['whole', 'streamed'].map((name) =>
     defineAgent({ name, instructions: 'Be brief.', model: name, tools: [weather] }),
   );
-  desk = await openDesk(agents, { whole: {}, streamed: { stream: true } });
+  desk = await openDesk(
+    agents,
+    { whole: {}, streamed: { stream: true } },
+    { rig: await createMemoryRig() },
+  );
 });
 afterAll(async () => await desk.close());
 

@@ -14,6 +14,7 @@ import {
 } from '../../src/testing/replies.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { openDesk, sent, spoken, type Desk, type RunReport } from '../support/desk.js';
+import { createMemoryRig } from '../support/memory-rig.js';
 
 const person = z.object({ name: z.string(), age: z.number().int() });
 const ANN = { name: 'Ann', age: 40 };
@@ -61,7 +62,7 @@ beforeAll(async () => {
   desk = await openDesk(
     agents,
     { m: {}, 'claude-sonnet': {}, responses: { api: 'responses' } },
-    { enforces: false },
+    { rig: await createMemoryRig(), enforces: false },
   );
 });
 afterAll(async () => await desk.close());

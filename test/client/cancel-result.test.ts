@@ -3,13 +3,14 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import { createClient, type PerdureClient } from '../../src/index.js';
 import { replyText } from '../../src/testing/replies.js';
 import { scriptedModel } from '../../src/testing/script.js';
-import { createRig, type Rig } from '../support/rig.js';
+import { createMemoryRig } from '../support/memory-rig.js';
+import type { Rig } from '../support/rig.js';
 
 let rig: Rig;
 let client: PerdureClient;
 
 beforeAll(async () => {
-  rig = await createRig();
+  rig = await createMemoryRig();
   const agent = defineAgent({ name: 'a', instructions: 'x', model: 'm' });
   await rig.worker([agent], { models: { m: scriptedModel([replyText('one')]) } });
   const { client: sdk, taskQueue, home } = rig;

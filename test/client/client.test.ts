@@ -7,6 +7,7 @@ import type { Outcome } from '../../src/core/transcript/outcome.js';
 import { expectDelivered } from '../support/delivered.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { obedientModel } from '../support/conversation.js';
+import { createMemoryRig } from '../support/memory-rig.js';
 import { createRig, type Rig } from '../support/rig.js';
 import { segmentsOf } from '../support/segments.js';
 
@@ -14,47 +15,20 @@ let rig: Rig;
 let client: PerdureClient;
 const start = { agent: 'clerk' };
 
-beforeAll(async () => {
-  rig = await createRig();
+async function openOn(given: Rig): Promise<void> {
+  rig = given;
   client = await clientOf(rig);
   const agents = [clerk(), clerk('failing', { limits: { steps: 1 }, onLimit: 'fail' })];
   await rig.worker(agents, {
     models: { m: obedientModel() },
     segment: { steps: 2, bytes: 2_000_000 },
   });
-});
+}
+
+beforeAll(async () => await openOn(await createMemoryRig()));
 afterAll(async () => {
   await client.disconnect();
   await rig.close();
-});
-
-describe('a client with a configuration', () => {
-  const queue = () => ({ address: inject('temporalAddress'), taskQueue: rig.taskQueue });
-  const nowhere = { address: '127.0.0.1:1', namespace: 'nowhere', taskQueue: 'nowhere' };
-
-  test('uses its server, namespace, and task queue before those of the environment', async () => {
-    const config = defineConfig({ agents: [clerk()], namespace: 'default', ...queue() });
-    const env = {
-      PERDURE_HOME: rig.home,
-      TEMPORAL_ADDRESS: nowhere.address,
-      TEMPORAL_NAMESPACE: nowhere.namespace,
-      PERDURE_TASK_QUEUE: nowhere.taskQueue,
-    };
-    await using configured = await createClient({ config, env });
-    const run = await configured.start('clerk', { message: 'one' });
-    expect(await configured.result(run)).toMatchObject({ answer: 'done: one' });
-  });
-
-  test('uses its own options first', async () => {
-    const config = defineConfig({ agents: [clerk()], ...nowhere });
-    const own = { ...queue(), namespace: 'default', env: { PERDURE_HOME: rig.home } };
-    await using configured = await createClient({ config, ...own });
-    const run = await configured.start('clerk', { message: 'one' });
-    expect(await configured.result(run)).toMatchObject({ answer: 'done: one' });
-    const { namespace: _, ...rest } = own;
-    await using elsewhere = await createClient({ config, ...rest });
-    await expect(elsewhere.start('clerk', { message: 'one' })).rejects.toThrow(/nowhere/);
-  });
 });
 
 test('a run starts with a text alone, as `run` and `send` take it', async () => {
@@ -252,20 +226,6 @@ describe('an open run', () => {
   });
 });
 
-describe('the list', () => {
-  test('filters runs by agent and by status', async () => {
-    const run = await client.start('clerk', { open: true, id: newId() });
-    const ids = async (): Promise<readonly string[]> => {
-      const { rows } = await client.list({ agent: 'clerk', status: 'waiting_message' });
-      return rows.map(({ id }) => id);
-    };
-    await expect.poll(ids).toContain(run.id);
-    await client.close(run);
-    await expect.poll(ids).not.toContain(run.id);
-    expect((await client.list({ agent: `nobody-${randomUUID()}` })).rows).toEqual([]);
-  });
-});
-
 describe('the client itself', () => {
   test('names the address if no server answers', async () => {
     await expect(createClient({ address: '127.0.0.1:1' })).rejects.toThrow(
@@ -290,5 +250,63 @@ describe('the client itself', () => {
     expectTypeOf(outcome.output).toEqualTypeOf<{ total: number } | null>();
     expectTypeOf(await client.result(run.id)).toEqualTypeOf<Outcome>();
     expect(outcome.output).toBeNull();
+  });
+});
+
+/** Lists and addresses are those of a server. */
+describe('on a server', () => {
+  const inMemory = { rig, client };
+
+  beforeAll(async () => {
+    Object.assign(inMemory, { rig, client });
+    await openOn(await createRig());
+  });
+  afterAll(async () => {
+    await client.disconnect();
+    await rig.close();
+    ({ rig, client } = inMemory);
+  });
+
+  describe('a client with a configuration', () => {
+    const queue = () => ({ address: inject('temporalAddress'), taskQueue: rig.taskQueue });
+    const nowhere = { address: '127.0.0.1:1', namespace: 'nowhere', taskQueue: 'nowhere' };
+
+    test('uses its server, namespace, and task queue before those of the environment', async () => {
+      const config = defineConfig({ agents: [clerk()], namespace: 'default', ...queue() });
+      const env = {
+        PERDURE_HOME: rig.home,
+        TEMPORAL_ADDRESS: nowhere.address,
+        TEMPORAL_NAMESPACE: nowhere.namespace,
+        PERDURE_TASK_QUEUE: nowhere.taskQueue,
+      };
+      await using configured = await createClient({ config, env });
+      const run = await configured.start('clerk', { message: 'one' });
+      expect(await configured.result(run)).toMatchObject({ answer: 'done: one' });
+    });
+
+    test('uses its own options first', async () => {
+      const config = defineConfig({ agents: [clerk()], ...nowhere });
+      const own = { ...queue(), namespace: 'default', env: { PERDURE_HOME: rig.home } };
+      await using configured = await createClient({ config, ...own });
+      const run = await configured.start('clerk', { message: 'one' });
+      expect(await configured.result(run)).toMatchObject({ answer: 'done: one' });
+      const { namespace: _, ...rest } = own;
+      await using elsewhere = await createClient({ config, ...rest });
+      await expect(elsewhere.start('clerk', { message: 'one' })).rejects.toThrow(/nowhere/);
+    });
+  });
+
+  describe('the list', () => {
+    test('filters runs by agent and by status', async () => {
+      const run = await client.start('clerk', { open: true, id: newId() });
+      const ids = async (): Promise<readonly string[]> => {
+        const { rows } = await client.list({ agent: 'clerk', status: 'waiting_message' });
+        return rows.map(({ id }) => id);
+      };
+      await expect.poll(ids).toContain(run.id);
+      await client.close(run);
+      await expect.poll(ids).not.toContain(run.id);
+      expect((await client.list({ agent: `nobody-${randomUUID()}` })).rows).toEqual([]);
+    });
   });
 });

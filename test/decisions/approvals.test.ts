@@ -4,6 +4,7 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import type { Decision } from '../../src/core/transcript/request.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { createDesk, type Desk } from '../support/requests.js';
+import { createMemoryRig } from '../support/memory-rig.js';
 
 let desk: Desk;
 
@@ -40,7 +41,7 @@ const clerk = defineAgent({
 });
 
 beforeAll(async () => {
-  desk = await createDesk();
+  desk = await createDesk(await createMemoryRig());
   await desk.work([clerk]);
 });
 beforeEach(() => desk.reset());

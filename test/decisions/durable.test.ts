@@ -12,6 +12,7 @@ import { gate } from '../support/gate.js';
 import { revokeUpdate } from '../../src/workflows/messages/definitions.js';
 import { portOf } from '../support/port-of.js';
 import { createDesk, type Desk } from '../support/requests.js';
+import { createMemoryRig } from '../support/memory-rig.js';
 
 let desk: Desk;
 
@@ -55,7 +56,7 @@ const head = defineAgent({ name: 'head', instructions: 'Lead.', model: 'script',
 const agents = [payer, brief, tiered, head];
 
 beforeAll(async () => {
-  desk = await createDesk();
+  desk = await createDesk(await createMemoryRig());
 });
 beforeEach(async () => {
   desk.reset();
@@ -79,81 +80,6 @@ describe('a request', () => {
     await desk.decide(handle, { as: 'approve' });
     expect((await desk.end(handle)).outcome).toMatchObject({ answer: 'Paid.' });
     expect(desk.done).toEqual(['pay 7']);
-  });
-
-  test('moves with its run into each new segment, and so does what the run has published', async () => {
-    await desk.work(agents, { segment: { steps: 1, bytes: 1_000_000 } });
-    const client = await clientOf(desk.rig);
-    desk.script([{ pay: { euros: 1 } }, { pay: { euros: 2 } }, 'Paid.', 'Hello.', 'Bye.']);
-    const { handle, requests } = await desk.asked({
-      agent: 'payer',
-      message: 'pay',
-      open: true,
-      tags: ['late'],
-    });
-    const run = handle.workflowId;
-    const newest = desk.rig.client.workflow.getHandle(run);
-    const [segment] = await client.list({ idPrefix: run, tag: 'late' }).then(({ rows }) => rows);
-    /** What readers of the memo say agrees with the history of the run. */
-    const agree = async (segments: number, pending: readonly string[]) => {
-      await desk.statusWhere(newest, (now) => now.segments === segments);
-      const status = await client.status(run);
-      expect(status.pending.map(({ id }) => id)).toEqual(pending);
-      await vi.waitFor(
-        async () => {
-          const { requests: listed } = await client.requests({ run });
-          expect(listed.map(({ id }) => id)).toEqual(pending);
-          const { rows } = await client.list({ idPrefix: run, tag: 'late' });
-          // Temporal lists the run that a reset has ended, too.
-          const open = rows.filter(({ closedAt }) => closedAt === null);
-          expect(open).toMatchObject([{ status: status.status, startedAt: segment?.startedAt }]);
-        },
-        { timeout: 20_000, interval: 50 },
-      );
-      const { memo } = await newest.describe();
-      expect(Object.keys(memo ?? {})).not.toContain('kept');
-      return status;
-    };
-    expect((await agree(2, ['r1'])).pending).toEqual(requests);
-    await desk.decide(handle, { as: 'approve' });
-    await desk.statusWhere(newest, ({ pending }) => pending[0]?.id === 'r2');
-    await agree(3, ['r2']);
-    // A reset goes back to the beginning of the segment, whose start has the memo.
-    const { runId } = await desk.rig.client.workflowService.resetWorkflowExecution({
-      namespace: 'default',
-      workflowExecution: { workflowId: run },
-      reason: 'test',
-      requestId: randomUUID(),
-      // oxlint-disable-next-line typescript/no-explicit-any -- a Long, of which a number will do
-      workflowTaskFinishEventId: 4 as never,
-    });
-    expect((await newest.describe()).runId).toBe(runId);
-    await agree(3, ['r2']);
-    await desk.decide(newest, { as: 'edit', arguments: { euros: 3 } });
-    await desk.statusWhere(newest, ({ status }) => status === 'waiting_message');
-    await agree(4, []);
-    expect((await newest.describe()).memo).toMatchObject({ tags: ['late'], turn: 1 });
-    expect(desk.done).toEqual(['pay 1', 'pay 3']);
-    await newest.terminate();
-    await desk.end(newest).catch(() => undefined);
-  });
-
-  test('is over when Temporal has terminated its run', async () => {
-    await desk.work(agents);
-    const client = await clientOf(desk.rig);
-    desk.script([{ pay: { euros: 7 } }]);
-    const { handle } = await desk.asked({ agent: 'payer', message: 'pay' });
-    await handle.terminate();
-    expect(await client.status(handle.workflowId)).toMatchObject({
-      status: 'done',
-      reason: 'terminated',
-      pending: [],
-    });
-    expect(await client.requests({ run: handle.workflowId })).toMatchObject({
-      requests: [],
-      more: false,
-    });
-    await expect(client.request(handle.workflowId, 'r1')).rejects.toThrow('no open request');
   });
 
   test.each([0, 1, 2, 3, 4])('has one decision if two people decide at once (%i)', async (seed) => {
@@ -239,31 +165,6 @@ describe('a request', () => {
     expect((await desk.end(handle)).outcome).toMatchObject({ answer: 'Paid.' });
     expect(desk.done).toEqual(['pay 7']);
   });
-});
-
-test('a request of a called agent is listed under its root, and decided on its own run', async () => {
-  await desk.work(agents);
-  desk.script([{ payer: { message: 'pay 7' } }, { pay: { euros: 7 } }, 'Paid.', 'All paid.']);
-  const handle = await desk.rig.start({ agent: 'head', message: 'go', by: 'ann' });
-  const client = await clientOf(desk.rig);
-  const below = await vi.waitFor(
-    async () => {
-      const { requests } = await client.requests({ root: handle.workflowId });
-      expect(requests).toHaveLength(1);
-      return requests;
-    },
-    { timeout: 20_000, interval: 100 },
-  );
-  const [{ run, id, digest } = { run: '', id: '', digest: '' }] = below;
-  expect(run).not.toBe(handle.workflowId);
-  expect(await client.request(run, id)).toMatchObject({
-    requester: 'ann',
-    arguments: '{"euros":7}',
-  });
-  await client.resolve(run, { request: id, digest, as: 'approve', by: 'bob' });
-  expect((await desk.end(handle)).outcome).toMatchObject({ answer: 'All paid.' });
-  expect(desk.done).toEqual(['pay 7']);
-  await client.disconnect();
 });
 
 test('a revoked grant no longer covers calls that are still waiting', async () => {
@@ -368,4 +269,117 @@ test('takes rules from its configuration, too', async () => {
   const { outcome } = await desk.run({ agent: 'payer', message: 'pay' });
   expect(outcome).toMatchObject({ answer: 'Not paid.' });
   expect(desk.done).toEqual([]);
+});
+
+describe('on a server, because it lists requests', () => {
+  let inMemory = desk;
+
+  beforeAll(async () => {
+    inMemory = desk;
+    desk = await createDesk();
+  });
+  afterAll(async () => {
+    await desk.close();
+    desk = inMemory;
+  });
+
+  test('moves with its run into each new segment, and so does what the run has published', async () => {
+    await desk.work(agents, { segment: { steps: 1, bytes: 1_000_000 } });
+    const client = await clientOf(desk.rig);
+    desk.script([{ pay: { euros: 1 } }, { pay: { euros: 2 } }, 'Paid.', 'Hello.', 'Bye.']);
+    const { handle, requests } = await desk.asked({
+      agent: 'payer',
+      message: 'pay',
+      open: true,
+      tags: ['late'],
+    });
+    const run = handle.workflowId;
+    const newest = desk.rig.client.workflow.getHandle(run);
+    const [segment] = await client.list({ idPrefix: run, tag: 'late' }).then(({ rows }) => rows);
+    /** What readers of the memo say agrees with the history of the run. */
+    const agree = async (segments: number, pending: readonly string[]) => {
+      await desk.statusWhere(newest, (now) => now.segments === segments);
+      const status = await client.status(run);
+      expect(status.pending.map(({ id }) => id)).toEqual(pending);
+      await vi.waitFor(
+        async () => {
+          const { requests: listed } = await client.requests({ run });
+          expect(listed.map(({ id }) => id)).toEqual(pending);
+          const { rows } = await client.list({ idPrefix: run, tag: 'late' });
+          // Temporal lists the run that a reset has ended, too.
+          const open = rows.filter(({ closedAt }) => closedAt === null);
+          expect(open).toMatchObject([{ status: status.status, startedAt: segment?.startedAt }]);
+        },
+        { timeout: 20_000, interval: 50 },
+      );
+      const { memo } = await newest.describe();
+      expect(Object.keys(memo ?? {})).not.toContain('kept');
+      return status;
+    };
+    expect((await agree(2, ['r1'])).pending).toEqual(requests);
+    await desk.decide(handle, { as: 'approve' });
+    await desk.statusWhere(newest, ({ pending }) => pending[0]?.id === 'r2');
+    await agree(3, ['r2']);
+    // A reset goes back to the beginning of the segment, whose start has the memo.
+    const { runId } = await desk.rig.client.workflowService.resetWorkflowExecution({
+      namespace: 'default',
+      workflowExecution: { workflowId: run },
+      reason: 'test',
+      requestId: randomUUID(),
+      // oxlint-disable-next-line typescript/no-explicit-any -- a Long, of which a number will do
+      workflowTaskFinishEventId: 4 as never,
+    });
+    expect((await newest.describe()).runId).toBe(runId);
+    await agree(3, ['r2']);
+    await desk.decide(newest, { as: 'edit', arguments: { euros: 3 } });
+    await desk.statusWhere(newest, ({ status }) => status === 'waiting_message');
+    await agree(4, []);
+    expect((await newest.describe()).memo).toMatchObject({ tags: ['late'], turn: 1 });
+    expect(desk.done).toEqual(['pay 1', 'pay 3']);
+    await newest.terminate();
+    await desk.end(newest).catch(() => undefined);
+  });
+
+  test('is over when Temporal has terminated its run', async () => {
+    await desk.work(agents);
+    const client = await clientOf(desk.rig);
+    desk.script([{ pay: { euros: 7 } }]);
+    const { handle } = await desk.asked({ agent: 'payer', message: 'pay' });
+    await handle.terminate();
+    expect(await client.status(handle.workflowId)).toMatchObject({
+      status: 'done',
+      reason: 'terminated',
+      pending: [],
+    });
+    expect(await client.requests({ run: handle.workflowId })).toMatchObject({
+      requests: [],
+      more: false,
+    });
+    await expect(client.request(handle.workflowId, 'r1')).rejects.toThrow('no open request');
+  });
+
+  test('a request of a called agent is listed under its root, and decided on its own run', async () => {
+    await desk.work(agents);
+    desk.script([{ payer: { message: 'pay 7' } }, { pay: { euros: 7 } }, 'Paid.', 'All paid.']);
+    const handle = await desk.rig.start({ agent: 'head', message: 'go', by: 'ann' });
+    const client = await clientOf(desk.rig);
+    const below = await vi.waitFor(
+      async () => {
+        const { requests } = await client.requests({ root: handle.workflowId });
+        expect(requests).toHaveLength(1);
+        return requests;
+      },
+      { timeout: 20_000, interval: 100 },
+    );
+    const [{ run, id, digest } = { run: '', id: '', digest: '' }] = below;
+    expect(run).not.toBe(handle.workflowId);
+    expect(await client.request(run, id)).toMatchObject({
+      requester: 'ann',
+      arguments: '{"euros":7}',
+    });
+    await client.resolve(run, { request: id, digest, as: 'approve', by: 'bob' });
+    expect((await desk.end(handle)).outcome).toMatchObject({ answer: 'All paid.' });
+    expect(desk.done).toEqual(['pay 7']);
+    await client.disconnect();
+  });
 });

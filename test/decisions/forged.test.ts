@@ -6,6 +6,7 @@ import type { Request } from '../../src/core/transcript/request.js';
 import { isObject } from '../../src/core/text/json.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { createDesk, type Desk } from '../support/requests.js';
+import { createMemoryRig } from '../support/memory-rig.js';
 
 let desk: Desk;
 let handle: WorkflowHandle;
@@ -32,7 +33,7 @@ const payer = defineAgent({
 });
 
 beforeAll(async () => {
-  desk = await createDesk();
+  desk = await createDesk(await createMemoryRig());
   await desk.work([payer]);
   desk.script([{ pay: { euros: 7 } }]);
   other = (await desk.asked({ agent: 'payer', message: 'pay' })).requests[0] as Request;

@@ -6,6 +6,7 @@ import { askPerson } from '../../src/tools/built-in/workflow-tools.js';
 import { revokeUpdate, undoUpdate } from '../../src/workflows/messages/definitions.js';
 import { clientOf } from '../support/clerk.js';
 import { createDesk, type Desk } from '../support/requests.js';
+import { createMemoryRig } from '../support/memory-rig.js';
 
 let desk: Desk;
 
@@ -95,7 +96,7 @@ const middle = defineAgent({ ...lead, name: 'middle', agents: [fourEyes] });
 const top = defineAgent({ ...lead, name: 'top', agents: [middle] });
 
 beforeAll(async () => {
-  desk = await createDesk();
+  desk = await createDesk(await createMemoryRig());
   await desk.work([clerk, hasty, capped, fourEyes, middle, top]);
 });
 beforeEach(() => desk.reset());
@@ -234,38 +235,6 @@ test('the requester of a turn cannot approve its calls if the rules forbid it', 
   expect((await desk.end(handle)).outcome).toMatchObject({ answer: 'Booked.' });
 });
 
-test('no one for whom an agent was called may decide as another person', async () => {
-  desk.script([
-    { middle: { message: 'x' } },
-    { 'four-eyes': { message: 'y' } },
-    { book: { room: '7' } },
-  ]);
-  const client = await clientOf(desk.rig);
-  const { id } = await client.start('top', { open: true });
-  await client.pause(id);
-  await client.send(id, { message: 'go', by: 'ann' });
-  await client.send(id, { message: 'for me, too', by: 'bob', mode: 'steer' });
-  await client.resume(id);
-  const [found] = await vi.waitFor(
-    async () => {
-      const { requests } = await client.requests({ root: id });
-      expect(requests).toHaveLength(1);
-      return requests;
-    },
-    { timeout: 20_000, interval: 100 },
-  );
-  const { run = '', id: request = '', digest = '' } = found ?? {};
-  const approve = async (by: string) =>
-    await client.resolve(run, { request, digest, as: 'approve', by });
-  await expect(approve('ann')).rejects.toMatchObject({ reason: 'not_a_decider' });
-  await expect(approve('bob')).rejects.toMatchObject({ reason: 'not_a_decider' });
-  await approve('cid');
-  await client.result(id, { turn: 1 });
-  expect(desk.done).toEqual(['book 7']);
-  await client.close(id);
-  await client.disconnect();
-});
-
 describe('undo', () => {
   test('reverts the last call, once, with what it returned, and informs the model', async () => {
     desk.script([{ book: { room: '1' } }, 'Booked.', 'I see.']);
@@ -322,3 +291,49 @@ async function endOf(handle: Parameters<Desk['end']>[0]): ReturnType<Desk['end']
   await handle.executeUpdate('close', { args: [{}] });
   return await desk.end(handle);
 }
+
+describe('on a server, because it lists requests', () => {
+  let inMemory = desk;
+
+  beforeAll(async () => {
+    inMemory = desk;
+    desk = await createDesk();
+    await desk.work([fourEyes, middle, top]);
+  });
+  afterAll(async () => {
+    await desk.close();
+    desk = inMemory;
+  });
+
+  test('no one for whom an agent was called may decide as another person', async () => {
+    desk.script([
+      { middle: { message: 'x' } },
+      { 'four-eyes': { message: 'y' } },
+      { book: { room: '7' } },
+    ]);
+    const client = await clientOf(desk.rig);
+    const { id } = await client.start('top', { open: true });
+    await client.pause(id);
+    await client.send(id, { message: 'go', by: 'ann' });
+    await client.send(id, { message: 'for me, too', by: 'bob', mode: 'steer' });
+    await client.resume(id);
+    const [found] = await vi.waitFor(
+      async () => {
+        const { requests } = await client.requests({ root: id });
+        expect(requests).toHaveLength(1);
+        return requests;
+      },
+      { timeout: 20_000, interval: 100 },
+    );
+    const { run = '', id: request = '', digest = '' } = found ?? {};
+    const approve = async (by: string) =>
+      await client.resolve(run, { request, digest, as: 'approve', by });
+    await expect(approve('ann')).rejects.toMatchObject({ reason: 'not_a_decider' });
+    await expect(approve('bob')).rejects.toMatchObject({ reason: 'not_a_decider' });
+    await approve('cid');
+    await client.result(id, { turn: 1 });
+    expect(desk.done).toEqual(['book 7']);
+    await client.close(id);
+    await client.disconnect();
+  });
+});

@@ -4,9 +4,10 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { undoUpdate } from '../../src/workflows/messages/definitions.js';
 import { createDesk } from '../support/requests.js';
+import { createMemoryRig } from '../support/memory-rig.js';
 
 test('a call whose tool a newer version of the agent lacks is not undone, and the run continues', async () => {
-  const desk = await createDesk();
+  const desk = await createDesk(await createMemoryRig());
   const book = defineTool({
     name: 'book',
     description: 'Books.',

@@ -4,7 +4,7 @@ import { MockLanguageModelV3 } from 'ai/test';
 import { expect, test } from 'vitest';
 import { aiSdkModel } from '../../src/ai-sdk.js';
 import { loadConfig } from '../../src/cli/input/load-config.js';
-import { createRig } from '../support/rig.js';
+import { createMemoryRig } from '../support/memory-rig.js';
 
 type Content = LanguageModelV3GenerateResult['content'];
 
@@ -26,7 +26,7 @@ function result(
 const textContent = (text: string): Content => [{ type: 'text', text }];
 
 test('an agent works with a model of the AI SDK as with any model', async () => {
-  const rig = await createRig();
+  const rig = await createMemoryRig();
   try {
     const { agents } = await loadConfig({ folder: resolve('examples', 'ai-sdk'), env: {} });
     const input = JSON.stringify({ number: 4 });

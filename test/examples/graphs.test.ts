@@ -6,7 +6,7 @@ import type { RunStatus } from '../../src/core/state/status.js';
 import { replyCalls, replyText } from '../../src/testing/replies.js';
 import { resolveRequests } from '../../src/updates/decide.js';
 import { startExample, type Example } from '../support/example.js';
-import { createRig } from '../support/rig.js';
+import { createMemoryRig } from '../support/memory-rig.js';
 import { agentBot } from '../../examples/graphs/agent-bot.js';
 
 let graphs: Example;
@@ -40,7 +40,7 @@ test('the loop as a graph has the transcript of the built-in loop', async () => 
     tools: agentBot.tools.tools,
     toolCalls: 'first',
   });
-  const other = await createRig();
+  const other = await createMemoryRig();
   await other.worker([loop], {
     env: { PERDURE_HOME: other.home, PERDURE_MODEL: 'stub', OPENAI_BASE_URL: graphs.stub.baseUrl },
   });

@@ -3,7 +3,7 @@ import { ollamaModel } from '../../examples/ollama/ollama-model.js';
 import { loadConfig } from '../../src/cli/input/load-config.js';
 import { resolve } from 'node:path';
 import { describeAdapter, type AdapterUnderTest } from '../models/adapter-contract.js';
-import { createRig } from '../support/rig.js';
+import { createMemoryRig } from '../support/memory-rig.js';
 import { startOllamaWire, type OllamaWire } from './ollama-wire.js';
 
 function adapter(watched: boolean): AdapterUnderTest<OllamaWire> {
@@ -19,7 +19,7 @@ describeAdapter('Ollama', adapter(false));
 describeAdapter('Ollama, streamed', adapter(true));
 
 test('an agent works with an adapter from its config as with any model', async () => {
-  const [rig, wire] = [await createRig(), await startOllamaWire()];
+  const [rig, wire] = [await createMemoryRig(), await startOllamaWire()];
   try {
     const { agents } = await loadConfig({ folder: resolve('examples', 'ollama'), env: {} });
     const llama = ollamaModel({ baseUrl: wire.baseUrl, model: 'llama3.2' });

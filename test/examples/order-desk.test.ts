@@ -4,12 +4,13 @@ import { loadConfig } from '../../src/cli/input/load-config.js';
 import { openAiModel } from '../../src/models/openai/model.js';
 import { replyCalls, replyText } from '../../src/testing/replies.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
-import { createRig, type Rig } from '../support/rig.js';
+import { createMemoryRig } from '../support/memory-rig.js';
+import type { Rig } from '../support/rig.js';
 
 let rig: Rig;
 let stub: Stub;
 beforeAll(async () => {
-  [rig, stub] = [await createRig(), await startStub()];
+  [rig, stub] = [await createMemoryRig(), await startStub()];
   const folder = resolve('examples/order-desk');
   const { agents } = await loadConfig({ folder, env: {} });
   await rig.worker(agents, {

@@ -10,7 +10,8 @@ import { replyText } from '../../src/testing/replies.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { clientOf } from '../support/clerk.js';
 import { forgetSegments } from '../support/forget-run.js';
-import { createRig, type Rig } from '../support/rig.js';
+import { createMemoryRig } from '../support/memory-rig.js';
+import type { Rig } from '../support/rig.js';
 import { segmentsOf } from '../support/segments.js';
 
 const WINDOW = 3_000;
@@ -58,7 +59,7 @@ const guarded = planAndExecute({
 });
 
 beforeAll(async () => {
-  rig = await createRig();
+  rig = await createMemoryRig();
   client = await clientOf(rig);
 });
 afterAll(async () => await rig.close());

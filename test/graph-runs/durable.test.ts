@@ -7,11 +7,12 @@ import { blocked } from '../support/conversation.js';
 import { graphAgent, node, ROUTE, RUN } from '../support/graph-agent.js';
 import { expectKeptReplays } from '../support/replays.js';
 import { createDesk, type Desk } from '../support/requests.js';
+import { createMemoryRig } from '../support/memory-rig.js';
 import { segmentsOf } from '../support/segments.js';
 
 let desk: Desk;
 beforeEach(async () => {
-  desk = await createDesk();
+  desk = await createDesk(await createMemoryRig());
 });
 afterEach(async () => await desk.close());
 afterAll(async () => await expectKeptReplays());

@@ -13,10 +13,11 @@ import {
 import { resumeUpdate } from '../../src/workflows/messages/definitions.js';
 import { expectKeptReplays } from '../support/replays.js';
 import { createDesk, type Desk } from '../support/requests.js';
+import { createMemoryRig } from '../support/memory-rig.js';
 
 let desk: Desk;
 beforeEach(async () => {
-  desk = await createDesk();
+  desk = await createDesk(await createMemoryRig());
 });
 afterEach(async () => await desk.close());
 afterAll(async () => await expectKeptReplays());

@@ -3,16 +3,18 @@ import { z } from 'zod';
 import { artifact } from '../../src/tools/built-in/artifact.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { createCalendar } from '../support/calendar.js';
+import { historyBytes } from '../support/history-text.js';
 import { gate } from '../support/gate.js';
 import { expectKeptReplays } from '../support/replays.js';
 import { createDesk, type Desk } from '../support/requests.js';
+import { createMemoryRig } from '../support/memory-rig.js';
 
 // A result that a tool returns as an artifact is passed on by its name, so it never enters the
 // state.
 
 let desk: Desk;
 beforeEach(async () => {
-  desk = await createDesk();
+  desk = await createDesk(await createMemoryRig());
 });
 afterEach(async () => await desk.close());
 afterAll(async () => await expectKeptReplays());
@@ -74,7 +76,7 @@ test('a reference to an artifact is its name, even while an earlier action still
     answer: 'Counted.',
     output: { results: { a1: { ok: true }, a2: { ok: true, value: { rows: ROWS } } } },
   });
-  expect(JSON.stringify(history).length).toBeLessThan(200_000);
+  expect(historyBytes(history)).toBeLessThan(200_000);
 });
 
 test('a reference into an artifact is refused, with the way to pass it on', async () => {

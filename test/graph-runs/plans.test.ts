@@ -12,10 +12,11 @@ import { askUpdate, closeUpdate, undoUpdate } from '../../src/workflows/messages
 import { fixtureFiles, listed, stdioFixture } from '../support/mcp-agent.js';
 import { seen } from '../support/mcp-fixture.js';
 import { createDesk, type Desk } from '../support/requests.js';
+import { createMemoryRig } from '../support/memory-rig.js';
 
 let desk: Desk;
 beforeEach(async () => {
-  desk = await createDesk();
+  desk = await createDesk(await createMemoryRig());
 });
 afterEach(async () => await desk.close());
 afterAll(async () => await expectKeptReplays());

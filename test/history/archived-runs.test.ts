@@ -17,7 +17,8 @@ import { openStores } from '../../src/storage/file-stores.js';
 import { graphAgent, node, RUN } from '../support/graph-agent.js';
 import { forgetSegments } from '../support/forget-run.js';
 import { runInProcess } from '../support/in-process.js';
-import { createRig, type Rig } from '../support/rig.js';
+import { createMemoryRig } from '../support/memory-rig.js';
+import type { Rig } from '../support/rig.js';
 import { segmentsOf } from '../support/segments.js';
 
 /** What a reader returns, while the server has the run and after it has deleted it. */
@@ -64,13 +65,14 @@ async function read(): Promise<Reading> {
 }
 
 const place = () => ({
+  client: rig.client,
   address: inject('temporalAddress'),
   home: rig.home,
   taskQueue: rig.taskQueue,
 });
 
 beforeAll(async () => {
-  rig = await createRig();
+  rig = await createMemoryRig();
   client = await clientOf(rig);
   let failures = 1;
   const model = {

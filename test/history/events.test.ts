@@ -14,7 +14,8 @@ import { obedientModel, untilStatus } from '../support/conversation.js';
 import { ModelError } from '../../src/models/model.js';
 import { replyCall, replyText } from '../../src/testing/replies.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { createRig, type Rig } from '../support/rig.js';
+import { createMemoryRig } from '../support/memory-rig.js';
+import type { Rig } from '../support/rig.js';
 
 let rig: Rig;
 let client: PerdureClient;
@@ -30,11 +31,11 @@ const waits = {
 };
 
 beforeAll(async () => {
-  rig = await createRig();
+  rig = await createMemoryRig();
   client = await clientOf(rig);
   const models = { m: obedientModel(), w: waits };
   await rig.worker([clerk(), waiter], { models, segment: { steps: 2, bytes: 2_000_000 } });
-  const other = await createRig();
+  const other = await createMemoryRig();
   byBytes = { rig: other, client: await clientOf(other) };
   await other.worker([clerk()], { models, segment: { steps: 100, bytes: 5_000 } });
 });
@@ -58,16 +59,17 @@ async function all(id: string, from?: string, by = client): Promise<readonly Dur
 /** Plays an open run with queued messages, several turns, and several segments, to its end. */
 async function longRun(by: PerdureClient): Promise<string> {
   const id = newId();
+  const own = by === client ? rig : byBytes.rig;
   await by.send(id, { message: 'steps 3', id: 'a' }, { start });
   for (const message of ['two', 'steps 2']) await by.send(id, message);
   await by.result(id, { turn: 3 });
   // Otherwise a message may come so early that the run never waits for one.
-  await untilStatus(rig.client.workflow.getHandle(id), 'waiting_message');
+  await untilStatus(own.client.workflow.getHandle(id), 'waiting_message');
   await by.pause(id);
   await by.send(id, 'four');
   await by.resume(id);
   await by.result(id, { turn: 4 });
-  await untilStatus(rig.client.workflow.getHandle(id), 'waiting_message');
+  await untilStatus(own.client.workflow.getHandle(id), 'waiting_message');
   await by.close(id);
   await by.result(id);
   return id;
@@ -190,7 +192,7 @@ describe('the events of a run', () => {
   });
 
   test('include a wait with its end, and need no worker', async () => {
-    const other = await createRig();
+    const other = await createMemoryRig();
     const reader = await clientOf(other);
     const worker = await other.worker([waiter], { models: { w: waits } });
     const run = await reader.start('waiter', { message: 'go' });
@@ -224,7 +226,7 @@ describe('the events of a run', () => {
   });
 
   test('show that work is unblocked when its turn is interrupted', async () => {
-    const other = await createRig();
+    const other = await createMemoryRig();
     const reader = await clientOf(other);
     const call = async () => {
       throw new ModelError('no key', { kind: 'credentials', type: 'invalid_api_key', status: 401 });
@@ -248,7 +250,7 @@ describe('the events of a run', () => {
   });
 
   test('show work that is blocked and unblocked', async () => {
-    const other = await createRig();
+    const other = await createMemoryRig();
     const reader = await clientOf(other);
     let isMended = false;
     const call = async () => {

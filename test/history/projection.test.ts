@@ -6,12 +6,13 @@ import { createProjector, project } from '../../src/history/projection.js';
 import { replyCall, replyCalls, replyText } from '../../src/testing/replies.js';
 import { scriptedModel } from '../../src/testing/script.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { createRig, type Rig } from '../support/rig.js';
+import { createMemoryRig } from '../support/memory-rig.js';
+import type { Rig } from '../support/rig.js';
 import { getOutcome } from '../../src/core/state/turn.js';
 
 let rig: Rig;
 beforeAll(async () => {
-  rig = await createRig();
+  rig = await createMemoryRig();
 });
 afterAll(async () => await rig.close());
 

@@ -9,7 +9,8 @@ import type { ModelRequest } from '../../src/models/model.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { replyTo } from '../support/conversation.js';
 import { forgetSegments } from '../support/forget-run.js';
-import { createRig, type Rig } from '../support/rig.js';
+import { createMemoryRig } from '../support/memory-rig.js';
+import type { Rig } from '../support/rig.js';
 import { segmentsOf } from '../support/segments.js';
 
 const LONG = 'x'.repeat(1_800);
@@ -17,7 +18,7 @@ let rig: Rig;
 let client: PerdureClient;
 
 beforeAll(async () => {
-  rig = await createRig();
+  rig = await createMemoryRig();
   client = await clientOf(rig);
   // A request without tools is one for a summary.
   const model = {

@@ -11,7 +11,8 @@ import { scriptedModel } from '../../src/testing/script.js';
 import type { Usage } from '../../src/core/transcript/outcome.js';
 import { clientOf } from '../support/clerk.js';
 import { runInProcess, type CommandOutput } from '../support/in-process.js';
-import { createRig, type Ended, type Rig } from '../support/rig.js';
+import { createMemoryRig } from '../support/memory-rig.js';
+import type { Ended, Rig } from '../support/rig.js';
 
 const REFUSED = '{"name": "Ann", "age": "forty"}';
 const ACCEPTED = '{"name": "Ann", "age": 40}';
@@ -20,7 +21,7 @@ let client: PerdureClient;
 let ended: Ended;
 
 beforeAll(async () => {
-  rig = await createRig();
+  rig = await createMemoryRig();
   client = await clientOf(rig);
   const output = z.object({ name: z.string(), age: z.number() });
   const agent = defineAgent({ name: 'a', instructions: 'extract', model: 'm', output });
@@ -40,7 +41,12 @@ afterAll(async () => {
 });
 
 async function shown(options: Partial<TranscriptOptions> = {}): Promise<CommandOutput> {
-  const place = { address: inject('temporalAddress'), taskQueue: rig.taskQueue, home: rig.home };
+  const place = {
+    client: rig.client,
+    address: inject('temporalAddress'),
+    taskQueue: rig.taskQueue,
+    home: rig.home,
+  };
   return await runInProcess(transcript, { id: ended.handle.workflowId, ...options }, place);
 }
 

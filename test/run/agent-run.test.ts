@@ -4,11 +4,12 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import { replyCall, replyCalls, replyText } from '../../src/testing/replies.js';
 import { scriptedModel } from '../../src/testing/script.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { createRig, type Rig } from '../support/rig.js';
+import { createMemoryRig } from '../support/memory-rig.js';
+import type { Rig } from '../support/rig.js';
 
 let rig: Rig;
 beforeAll(async () => {
-  rig = await createRig();
+  rig = await createMemoryRig();
 });
 afterAll(async () => await rig.close());
 
@@ -59,7 +60,7 @@ describe('a run', () => {
   test("reports its current activity to Temporal's page, on request", async () => {
     const model = scriptedModel([replyCall('weather', { city: 'Rome' }), replyText('sunny')]);
     const agent = defineAgent({ name: 'b', instructions: 'hi', model: 'm', tools: [weather] });
-    const own = await createRig();
+    const own = await createMemoryRig();
     await own.worker([agent], { models: { m: model } });
     const { handle } = await own.run({ agent: 'b', message: 'weather?', tags: ['x'] });
     const { currentDetails } = await handle.query<{ currentDetails: string }>(

@@ -10,11 +10,12 @@ import { template } from '../../src/prompts/template.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { closeUpdate } from '../../src/workflows/messages/definitions.js';
 import { ask, outcomeOf } from '../support/conversation.js';
-import { createRig, type Ended, type Rig } from '../support/rig.js';
+import { createMemoryRig } from '../support/memory-rig.js';
+import type { Ended, Rig } from '../support/rig.js';
 
 let rig: Rig;
 beforeAll(async () => {
-  rig = await createRig();
+  rig = await createMemoryRig();
 });
 afterAll(async () => await rig.close());
 

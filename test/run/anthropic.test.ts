@@ -5,7 +5,7 @@ import { anthropicModel } from '../../src/models/anthropic/model.js';
 import { replyCalls, replyText } from '../../src/testing/replies.js';
 import { startStub } from '../../src/testing/stub-server.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { createRig } from '../support/rig.js';
+import { createMemoryRig } from '../support/memory-rig.js';
 
 const look = defineTool({
   name: 'look',
@@ -22,7 +22,7 @@ const usage = {
 };
 
 test('thinking blocks of Claude are sent back in every later request', async () => {
-  const [rig, stub] = [await createRig(), await startStub()];
+  const [rig, stub] = [await createMemoryRig(), await startStub()];
   try {
     const model = anthropicModel({ apiKey: 'canary-key-1234', baseUrl: stub.baseUrl });
     const agent = defineAgent({

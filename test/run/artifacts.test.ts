@@ -14,7 +14,8 @@ import { closeUpdate } from '../../src/workflows/messages/definitions.js';
 import { clientOf } from '../support/clerk.js';
 import { ask, outcomeOf } from '../support/conversation.js';
 import { historyText } from '../support/history-text.js';
-import { createRig, type Ended, type Rig } from '../support/rig.js';
+import { createMemoryRig } from '../support/memory-rig.js';
+import type { Ended, Rig } from '../support/rig.js';
 import { segmentsOf } from '../support/segments.js';
 
 const rows = (count: number) =>
@@ -107,7 +108,7 @@ const typed = defineAgent({
   output: z.object({ total: z.number().max(10) }),
 });
 beforeAll(async () => {
-  rig = await createRig();
+  rig = await createMemoryRig();
   client = await clientOf(rig);
   await rig.worker([agent, typed, chooser], { models: { m: model } });
 });

@@ -11,7 +11,8 @@ import type { Attachment, PromptMessage } from '../../src/core/transcript/messag
 import { ModelError, type ModelRequest } from '../../src/models/model.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { replyTo } from '../support/conversation.js';
-import { createRig, type Rig } from '../support/rig.js';
+import { createMemoryRig } from '../support/memory-rig.js';
+import type { Rig } from '../support/rig.js';
 import { segmentsOf } from '../support/segments.js';
 
 const PNG = Buffer.from('89504e470d0a1a0a00000000', 'hex');
@@ -22,7 +23,7 @@ let client: PerdureClient;
 let seen: { readonly messages: readonly PromptMessage[]; readonly files: readonly string[] }[] = [];
 
 beforeAll(async () => {
-  rig = await createRig();
+  rig = await createMemoryRig();
   client = await clientOf(rig);
   const model = {
     call: async (request: ModelRequest) => {

@@ -4,11 +4,12 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import { template } from '../../src/prompts/template.js';
 import { replyCall, replyText } from '../../src/testing/replies.js';
 import { scriptedModel } from '../../src/testing/script.js';
-import { createRig, type Rig } from '../support/rig.js';
+import { createMemoryRig } from '../support/memory-rig.js';
+import type { Rig } from '../support/rig.js';
 
 let rig: Rig;
 beforeAll(async () => {
-  rig = await createRig();
+  rig = await createMemoryRig();
 });
 afterAll(async () => await rig.close());
 

@@ -6,7 +6,8 @@ import { openAiModel } from '../../src/models/openai/model.js';
 import { replyCalls, replyText } from '../../src/testing/replies.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { createRig, type Rig } from '../support/rig.js';
+import { createMemoryRig } from '../support/memory-rig.js';
+import type { Rig } from '../support/rig.js';
 
 let rig: Rig;
 let stub: Stub;
@@ -36,7 +37,7 @@ const quick = defineTool({
 });
 
 beforeAll(async () => {
-  [rig, stub] = [await createRig(), await startStub()];
+  [rig, stub] = [await createMemoryRig(), await startStub()];
   const agent = defineAgent({
     name: 'a',
     instructions: 'hi',

@@ -7,12 +7,13 @@ import type { ModelReply, ModelRequest } from '../../src/models/model.js';
 import { replyCalls, replyText } from '../../src/testing/replies.js';
 import { childOf } from '../support/child-runs.js';
 import { gate, type Gate } from '../support/gate.js';
-import { createRig, type Rig } from '../support/rig.js';
+import { createMemoryRig } from '../support/memory-rig.js';
+import type { Rig } from '../support/rig.js';
 import { segmentsOf } from '../support/segments.js';
 
 let rig: Rig;
 beforeAll(async () => {
-  rig = await createRig();
+  rig = await createMemoryRig();
 });
 afterAll(async () => await rig.close());
 

@@ -17,7 +17,8 @@ import {
 } from '../../src/models/model.js';
 import { closeUpdate } from '../../src/workflows/messages/definitions.js';
 import { ask, outcomeOf } from '../support/conversation.js';
-import { createRig, type Rig } from '../support/rig.js';
+import { createMemoryRig } from '../support/memory-rig.js';
+import type { Rig } from '../support/rig.js';
 import { messagesIn, segmentsOf, turnsIn, type Segment } from '../support/segments.js';
 
 const WINDOW = 3_000;
@@ -25,7 +26,7 @@ const LONG = 'x'.repeat(900);
 
 let rig: Rig;
 beforeAll(async () => {
-  rig = await createRig();
+  rig = await createMemoryRig();
 });
 afterAll(async () => await rig.close());
 

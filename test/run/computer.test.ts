@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, inject, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { approve } from '../../src/cli/commands/approve.js';
@@ -21,7 +21,9 @@ import {
   resolveUpdate,
 } from '../../src/workflows/messages/definitions.js';
 import { ask, decide, outcomeOf, statusOf, untilStatus } from '../support/conversation.js';
+import { historyBytes } from '../support/history-text.js';
 import { runInProcess } from '../support/in-process.js';
+import { createMemoryRig } from '../support/memory-rig.js';
 import { createRig, type Rig } from '../support/rig.js';
 import { messagesIn, segmentsOf } from '../support/segments.js';
 
@@ -37,7 +39,7 @@ let stub: Stub;
 let done: Done[];
 let size: number;
 beforeEach(async () => {
-  [rig, stub, done, size] = [await createRig(), await startStub(), [], 64];
+  [rig, stub, done, size] = [await createMemoryRig(), await startStub(), [], 64];
 });
 afterEach(async () => {
   await rig.close();
@@ -183,11 +185,12 @@ test('actions are calls of the handler, and screenshots are sent back with the p
     {},
   ]);
   // Pictures are in the blob store.
-  expect(JSON.stringify(history.events).length).toBeLessThan(40_000);
+  expect(historyBytes(history)).toBeLessThan(40_000);
   stub.assertConsumed();
 });
 
 test('actions in one batch are one call, streamed or not', async () => {
+  rig = await rig.close().then(() => createRig());
   await work(clerk({ type: 'computer', handler: 'screen' }), { live: {} });
   const actions = [click, { type: 'type', text: 'hello' }];
   stub.script(replyComputer(actions, { sse: { charactersPerEvent: 3 } }), replyText('Done.'));
@@ -318,8 +321,7 @@ test('the commands show the question, refuse a retry, and accept the answer', as
   await work();
   const { handle, status } = await doubtful();
   const id = handle.workflowId;
-  const address = inject('temporalAddress');
-  const place = { address, home: rig.home, taskQueue: rig.taskQueue };
+  const place = { client: rig.client, home: rig.home, taskQueue: rig.taskQueue };
   const { stdout } = await runInProcess(statusCommand, { id }, place);
   expect(stdout).toMatch(/waiting_decision \(safety_check\)/);
   expect(stdout).toContain('malicious_instructions: The page gives');

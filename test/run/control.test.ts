@@ -18,7 +18,8 @@ import {
 } from '../../src/workflows/messages/definitions.js';
 import { ask, outcomeOf, replyTo, statusOf, untilStatus } from '../support/conversation.js';
 import { gate, type Gate } from '../support/gate.js';
-import { createRig, type Rig } from '../support/rig.js';
+import { createMemoryRig } from '../support/memory-rig.js';
+import type { Rig } from '../support/rig.js';
 import { messagesIn, segmentsOf, turnsIn } from '../support/segments.js';
 
 let rig: Rig;
@@ -67,7 +68,7 @@ const agent = defineAgent({
 });
 
 beforeAll(async () => {
-  rig = await createRig();
+  rig = await createMemoryRig();
   await rig.worker([agent], { models: { m: model } });
 });
 afterAll(async () => await rig.close());
@@ -221,7 +222,7 @@ describe('a run', () => {
   });
 
   test('keeps its agent when another version is deployed, until a message requests the new one', async () => {
-    const own = await createRig();
+    const own = await createMemoryRig();
     const asked: string[] = [];
     const listening: Model = {
       call: async (request) => {

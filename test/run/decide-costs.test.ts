@@ -10,12 +10,13 @@ import {
 } from '../../src/models/model.js';
 import { classify } from '../../src/output/classes/classes.js';
 import { clientOf } from '../support/clerk.js';
-import { createRig, type Ended, type Rig } from '../support/rig.js';
+import { createMemoryRig } from '../support/memory-rig.js';
+import type { Ended, Rig } from '../support/rig.js';
 
 let rig: Rig;
 let client: PerdureClient;
 beforeAll(async () => {
-  rig = await createRig();
+  rig = await createMemoryRig();
   client = await clientOf(rig);
 });
 afterAll(async () => {

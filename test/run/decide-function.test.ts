@@ -7,11 +7,12 @@ import { replyCall, replyText } from '../../src/testing/replies.js';
 import { scriptedModel } from '../../src/testing/script.js';
 import { artifact } from '../../src/tools/built-in/artifact.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { createRig, type Ended, type Rig } from '../support/rig.js';
+import { createMemoryRig } from '../support/memory-rig.js';
+import type { Ended, Rig } from '../support/rig.js';
 
 let rig: Rig;
 beforeAll(async () => {
-  rig = await createRig();
+  rig = await createMemoryRig();
 });
 afterAll(async () => await rig.close());
 

@@ -8,7 +8,8 @@ import type { Outcome } from '../../src/core/transcript/outcome.js';
 import { replyText } from '../../src/testing/replies.js';
 import type { StubRequest } from '../../src/testing/wire-input.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
-import { createRig, type Rig } from '../support/rig.js';
+import { createMemoryRig } from '../support/memory-rig.js';
+import type { Rig } from '../support/rig.js';
 import { replayLater } from '../support/replays.js';
 
 /** Set PERDURE_EXTRACTIONS=1000 for the number that releases are measured with. */
@@ -41,7 +42,7 @@ function answer(request: StubRequest): ReturnType<typeof replyText> {
 let rig: Rig;
 let stub: Stub;
 beforeAll(async () => {
-  [rig, stub] = [await createRig(), await startStub()];
+  [rig, stub] = [await createMemoryRig(), await startStub()];
   stub.answer(answer);
   const agent = defineAgent({ name: 'a', instructions: 'extract', model: 'stub', output: order });
   await rig.worker([agent], { env: { PERDURE_HOME: rig.home, OPENAI_BASE_URL: stub.baseUrl } });

@@ -19,7 +19,8 @@ import type { Stores } from '../../src/storage/tool-lock.js';
 import { artifact } from '../../src/tools/built-in/artifact.js';
 import { defaultTools } from '../../src/tools/built-in/default-tools.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { createRig, type Rig } from '../support/rig.js';
+import { createMemoryRig } from '../support/memory-rig.js';
+import type { Rig } from '../support/rig.js';
 import { S3_KEYS, startS3 } from '../support/s3-server.js';
 
 const exec = promisify(execFile);
@@ -190,7 +191,7 @@ describe.each(names)('when the folder of the storage %s', (name) => {
 
   beforeAll(async () => {
     place = await (places[name] ?? (() => Promise.reject(new Error(name))))();
-    rig = await createRig();
+    rig = await createMemoryRig();
     const tools = [
       ...defaultTools(),
       make('look', 'read'),

@@ -4,14 +4,15 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import { historyToJson } from '../../src/history/history-event.js';
 import { replyText } from '../../src/testing/replies.js';
 import { scriptedModel } from '../../src/testing/script.js';
-import { createRig, type Rig } from '../support/rig.js';
+import { createMemoryRig } from '../support/memory-rig.js';
+import type { Rig } from '../support/rig.js';
 
 // The first workflow task hands the run's first message to the local activity that loads the agent,
 // so that its worker has the prompt of the first model call.
 
 let rig: Rig;
 beforeAll(async () => {
-  rig = await createRig();
+  rig = await createMemoryRig();
 });
 afterAll(async () => {
   vi.restoreAllMocks();

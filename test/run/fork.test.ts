@@ -17,7 +17,8 @@ import { InputError } from '../../src/core/errors.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { replyTo, untilStatus } from '../support/conversation.js';
 import { gate } from '../support/gate.js';
-import { createRig, type Ended, type Rig } from '../support/rig.js';
+import { createMemoryRig } from '../support/memory-rig.js';
+import type { Ended, Rig } from '../support/rig.js';
 import { segmentsOf } from '../support/segments.js';
 
 const held = gate();
@@ -84,7 +85,7 @@ let client: PerdureClient;
 let requests: ModelRequest[] = [];
 
 beforeAll(async () => {
-  rig = await createRig();
+  rig = await createMemoryRig();
   client = await clientOf(rig);
   const model = (window: number) => ({
     call: async (request: ModelRequest) => {

@@ -10,7 +10,8 @@ import { ownedText } from '../../src/storage/owned-text.js';
 import { openStores } from '../../src/storage/file-stores.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { clientOf } from '../support/clerk.js';
-import { createRig, type Rig } from '../support/rig.js';
+import { createMemoryRig } from '../support/memory-rig.js';
+import type { Rig } from '../support/rig.js';
 
 let rig: Rig;
 let client: PerdureClient;
@@ -52,7 +53,7 @@ const model: Model = {
 };
 
 beforeAll(async () => {
-  rig = await createRig();
+  rig = await createMemoryRig();
   client = await clientOf(rig);
   const base = { instructions: 'Read.', model: 'm', tools: [read] };
   const below = defineAgent({ ...base, name: 'below', description: 'reads' });

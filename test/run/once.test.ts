@@ -10,7 +10,8 @@ import { defineTool } from '../../src/tools/define-tool.js';
 import { asking, decide } from '../support/conversation.js';
 import { readRun } from '../../src/history/read-run.js';
 import { toRunStatus } from '../../src/client/status.js';
-import { createRig, type Rig } from '../support/rig.js';
+import { createMemoryRig } from '../support/memory-rig.js';
+import type { Rig } from '../support/rig.js';
 
 let rig: Rig;
 const executions = new Map<string, string[]>();
@@ -60,7 +61,7 @@ const agents = (['ask', 'happened', 'not', 'unknown', 'throws'] as const).map((v
 );
 
 beforeAll(async () => {
-  rig = await createRig();
+  rig = await createMemoryRig();
   await rig.worker(agents, { models: { payer } });
 });
 afterAll(async () => await rig.close());

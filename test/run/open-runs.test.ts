@@ -12,7 +12,8 @@ import {
   statusOf,
   untilStatus,
 } from '../support/conversation.js';
-import { createRig, type Rig } from '../support/rig.js';
+import { createMemoryRig } from '../support/memory-rig.js';
+import type { Rig } from '../support/rig.js';
 import { messagesIn, segmentsOf, turnsIn } from '../support/segments.js';
 
 let rig: Rig;
@@ -37,7 +38,7 @@ const agent = defineAgent({
 });
 
 beforeAll(async () => {
-  rig = await createRig();
+  rig = await createMemoryRig();
   await rig.worker([agent], { models: { m: model }, segment: { steps: 5, bytes: 2_000_000 } });
 });
 afterAll(async () => await rig.close());

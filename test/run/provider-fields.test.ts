@@ -6,7 +6,8 @@ import { startStub, type Stub, type StubDemand } from '../../src/testing/stub-se
 import { replyCalls, replyError, replyText, type Reply } from '../../src/testing/replies.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { ask, outcomeOf } from '../support/conversation.js';
-import { createRig, type Rig } from '../support/rig.js';
+import { createMemoryRig } from '../support/memory-rig.js';
+import type { Rig } from '../support/rig.js';
 import { segmentsOf } from '../support/segments.js';
 
 const read = defineTool({
@@ -21,7 +22,7 @@ const agent = defineAgent({ name: 'reader', instructions: 'Be brief.', model: 'm
 let rig: Rig;
 let stubs: Stub[];
 beforeEach(async () => {
-  [rig, stubs] = [await createRig(), []];
+  [rig, stubs] = [await createMemoryRig(), []];
 });
 afterEach(async () => {
   await rig.close();

@@ -5,6 +5,7 @@ import { closeUpdate, statusQuery } from '../../src/workflows/messages/definitio
 import { ask, outcomeOf } from '../support/conversation.js';
 import { gate } from '../support/gate.js';
 import { createDesk, type Desk } from '../support/requests.js';
+import { createMemoryRig } from '../support/memory-rig.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { graphAgent, node, RUN } from '../support/graph-agent.js';
 import { z } from 'zod';
@@ -37,7 +38,7 @@ const graph = graphAgent(
 const remembering = { ...graph, remember: { save: remember, timeoutMs: 30_000 } };
 
 beforeAll(async () => {
-  desk = await createDesk();
+  desk = await createDesk(await createMemoryRig());
   const agent = { instructions: 'x', model: 'script' };
   await desk.work(
     [

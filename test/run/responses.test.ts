@@ -7,7 +7,8 @@ import { replyCalls, replyError, replyText } from '../../src/testing/replies.js'
 import { defineTool } from '../../src/tools/define-tool.js';
 import { closeUpdate } from '../../src/workflows/messages/definitions.js';
 import { ask, outcomeOf } from '../support/conversation.js';
-import { createRig, type Rig } from '../support/rig.js';
+import { createMemoryRig } from '../support/memory-rig.js';
+import type { Rig } from '../support/rig.js';
 import { messagesIn, segmentsOf } from '../support/segments.js';
 
 const read = defineTool({
@@ -22,7 +23,7 @@ const agent = defineAgent({ name: 'reader', instructions: 'Be brief.', model: 'm
 let rig: Rig;
 let stub: Stub;
 beforeEach(async () => {
-  [rig, stub] = [await createRig(), await startStub()];
+  [rig, stub] = [await createMemoryRig(), await startStub()];
 });
 afterEach(async () => {
   await rig.close();

@@ -11,9 +11,10 @@ import { cancelTurnUpdate } from '../../src/workflows/messages/definitions.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { ask, outcomeOf, statusOf, untilStatus } from '../support/conversation.js';
 import { gate } from '../support/gate.js';
-import { historyText } from '../support/history-text.js';
+import { historyBytes, historyText } from '../support/history-text.js';
 import { expectPromptsMatch, expectStablePrefix } from '../support/prompts.js';
-import { createRig, type Ended, type Rig } from '../support/rig.js';
+import { createMemoryRig } from '../support/memory-rig.js';
+import type { Ended, Rig } from '../support/rig.js';
 import { messagesIn, segmentsOf } from '../support/segments.js';
 
 const WITHIN = { timeout: 20_000, interval: 50 };
@@ -38,7 +39,7 @@ function retriever(name: string, rest: Partial<AgentOptions> = {}): ReturnType<t
 }
 
 beforeAll(async () => {
-  [rig, stub] = [await createRig(), await startStub()];
+  [rig, stub] = [await createMemoryRig(), await startStub()];
   client = await clientOf(rig);
   stub.fallback(() => replyText('answered'));
   const env = { PERDURE_HOME: rig.home, PERDURE_MODEL: 'stub', OPENAI_BASE_URL: stub.baseUrl };
@@ -179,7 +180,7 @@ describe('documents that an agent retrieves', () => {
     expect(first?.text).toContain('id="\\"\\u003e\\u003cb\\u003e" source="line\\nend"');
     expect(second?.text).toMatch(/\[… \d+ of 100002 bytes omitted; read on with read_result/);
     expect(second?.blob?.bytes).toBe(100_002);
-    const result = (ended.history.events ?? []).map((event) => JSON.stringify(event).length);
+    const result = (ended.history.events ?? []).map((event) => historyBytes({ events: [event] }));
     expect(Math.max(...result)).toBeLessThan(256 * 1024);
     const full = await client.transcript(ended.handle.workflowId);
     expect(full.messages[2]?.text).toBe(second?.text);
@@ -303,8 +304,9 @@ describe('a retrieval in flight', () => {
 });
 
 test('a worker that cannot retrieve blocks the run until one can', async () => {
-  const own = await createRig();
+  const own = await createMemoryRig();
   const env = { PERDURE_HOME: own.home, PERDURE_MODEL: 'stub', OPENAI_BASE_URL: stub.baseUrl };
+  const ownClient = await clientOf(own);
   find = () => ['found'];
   await own.worker([retriever('bot')], { env });
   const handle = await own.start({ agent: 'bot', open: true });
@@ -319,14 +321,15 @@ test('a worker that cannot retrieve blocks the run until one can', async () => {
       /^agent "bot" has no retrieve function on worker \d+@\S+; deploy it again, or cancel the run$/,
     ),
   ]);
-  expect(await client.status(handle.workflowId)).toMatchObject({ status: 'blocked', reason });
+  expect(await ownClient.status(handle.workflowId)).toMatchObject({ status: 'blocked', reason });
   await own.stopWorkers();
   await own.worker([retriever('bot')], { env });
-  await client.resume(handle.workflowId);
+  await ownClient.resume(handle.workflowId);
   expect(await outcomeOf(handle, 1)).toMatchObject({ status: 'completed' });
-  await client.close(handle.workflowId);
+  await ownClient.close(handle.workflowId);
   const { projection } = await own.end(handle);
   expect(bodies(projection.messages)).toEqual(['found']);
+  await ownClient.disconnect();
   await own.close();
 });
 

@@ -6,7 +6,8 @@ import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { blocked } from '../support/conversation.js';
 import { historyText } from '../support/history-text.js';
-import { createRig, type Rig } from '../support/rig.js';
+import { createMemoryRig } from '../support/memory-rig.js';
+import type { Rig } from '../support/rig.js';
 
 const KEY = 'sk-canary-4f1c9e2a77b0';
 const TOKEN = 'canary-token-91ab33c0de';
@@ -15,7 +16,7 @@ let rig: Rig;
 let stub: Stub;
 beforeAll(async () => {
   process.env['SHOP_TOKEN'] = TOKEN;
-  [rig, stub] = [await createRig(), await startStub()];
+  [rig, stub] = [await createMemoryRig(), await startStub()];
   const leak = defineTool({
     name: 'leak',
     description: 'says what it must not say',

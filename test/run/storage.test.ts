@@ -21,7 +21,8 @@ import { defaultTools } from '../../src/tools/built-in/default-tools.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { replyTo } from '../support/conversation.js';
-import { createRig, type Ended, type Rig } from '../support/rig.js';
+import { createMemoryRig } from '../support/memory-rig.js';
+import type { Ended, Rig } from '../support/rig.js';
 
 /**
  * The store's reaction to texts that contain a certain word: `full` refuses them, the rest are
@@ -123,7 +124,7 @@ async function obey({ messages, files }: ModelRequest): Promise<ModelReply> {
 
 let rig: Rig;
 beforeAll(async () => {
-  rig = await createRig();
+  rig = await createMemoryRig();
   const tools = [...defaultTools(), pay, make];
   const agents = [
     defineAgent({ name: 'a', instructions: 'x', model: 'm', tools }),

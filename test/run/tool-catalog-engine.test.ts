@@ -8,12 +8,13 @@ import { replyCalls, replyText, type Reply } from '../../src/testing/replies.js'
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { wait } from '../../src/tools/built-in/workflow-tools.js';
-import { createRig, type Ended, type Rig } from '../support/rig.js';
+import { createMemoryRig } from '../support/memory-rig.js';
+import type { Ended, Rig } from '../support/rig.js';
 
 let rig: Rig;
 let stub: Stub;
 beforeAll(async () => {
-  [rig, stub] = [await createRig(), await startStub()];
+  [rig, stub] = [await createMemoryRig(), await startStub()];
 });
 afterEach(async () => await rig.stopWorkers());
 afterAll(async () => {

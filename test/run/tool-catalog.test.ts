@@ -13,13 +13,14 @@ import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import type { ToolOptions } from '../../src/tools/tool-options.js';
 import { expectStablePrefix } from '../support/prompts.js';
-import { createRig, type Ended, type Rig } from '../support/rig.js';
+import { createMemoryRig } from '../support/memory-rig.js';
+import type { Ended, Rig } from '../support/rig.js';
 
 let rig: Rig;
 let stub: Stub;
 let keys: string[] = [];
 beforeAll(async () => {
-  rig = await createRig();
+  rig = await createMemoryRig();
 });
 afterAll(async () => await rig.close());
 beforeEach(() => {

@@ -8,7 +8,8 @@ import { defineTool } from '../../src/tools/define-tool.js';
 import { ToolError } from '../../src/tools/errors.js';
 import { gate } from '../support/gate.js';
 import { historyText } from '../support/history-text.js';
-import { createRig, type Ended, type Rig } from '../support/rig.js';
+import { createMemoryRig } from '../support/memory-rig.js';
+import type { Ended, Rig } from '../support/rig.js';
 
 let rig: Rig;
 /** Maps the first message of a run to its model's replies, by the number of earlier replies. */
@@ -98,7 +99,7 @@ const tools = [
 ];
 
 beforeAll(async () => {
-  rig = await createRig();
+  rig = await createMemoryRig();
   const agent = defineAgent({ name: 'a', instructions: 'hi', model: 'm', tools });
   const queue = defineAgent({
     name: 'q',

@@ -6,12 +6,13 @@ import { replyCalls, replyText, type Reply } from '../../src/testing/replies.js'
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { expectPromptsMatch, expectStablePrefix } from '../support/prompts.js';
-import { createRig, type Ended, type Rig } from '../support/rig.js';
+import { createMemoryRig } from '../support/memory-rig.js';
+import type { Ended, Rig } from '../support/rig.js';
 
 let rig: Rig;
 let stub: Stub;
 beforeAll(async () => {
-  [rig, stub] = [await createRig(), await startStub()];
+  [rig, stub] = [await createMemoryRig(), await startStub()];
   const models = { m: openAiModel({ baseUrl: stub.baseUrl }) };
   const whole = z.object({ name: z.string(), arguments: z.unknown() });
   await rig.worker(

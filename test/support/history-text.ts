@@ -1,4 +1,4 @@
-import type { History } from '../../src/history/history-event.js';
+import { historyToJson, type History } from '../../src/history/history-event.js';
 
 /**
  * Returns the whole content of a history as one text: payload bytes as UTF-8, names and messages
@@ -13,4 +13,9 @@ export function historyText(history: History): string {
   };
   walk(history.events);
   return parts.join('\n');
+}
+
+/** Returns the size of a history as the server counts it, about: the bytes of its events as JSON. */
+export function historyBytes(history: History): number {
+  return Buffer.byteLength(JSON.stringify(JSON.parse(historyToJson(history))));
 }

@@ -1,3 +1,4 @@
+import type { Client } from '@temporalio/client';
 import type { Command, GlobalOptions, ExitCode } from '../../src/cli/context.js';
 import { createContext } from '../../src/cli/main.js';
 
@@ -12,6 +13,8 @@ export interface CommandOutput {
 export interface Place extends GlobalOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly home: string;
+  /** The client of a rig; default: the command connects to the server. */
+  readonly client?: Client;
 }
 
 /** Runs a command in this process and captures its output. Rejects with the error that the command throws. */
@@ -20,7 +23,7 @@ export async function runInProcess<Options>(
   options: Options,
   place: Place,
 ): Promise<CommandOutput> {
-  const { env, home, ...global } = place;
+  const { env, home, client, ...global } = place;
   const stdout: string[] = [];
   const stderr: string[] = [];
   const context = createContext(global, {
@@ -31,7 +34,12 @@ export async function runInProcess<Options>(
   });
   try {
     const code = await command.run(
-      { ...context, out: (line) => stdout.push(line), note: (line) => stderr.push(line) },
+      {
+        ...context,
+        ...(client && { client: () => Promise.resolve(client) }),
+        out: (line) => stdout.push(line),
+        note: (line) => stderr.push(line),
+      },
       options,
     );
     return { code, stdout: stdout.join('\n'), stderr: stderr.join('\n') };

@@ -5,20 +5,27 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { defineConfig } from '../../src/config.js';
 import type { Activities } from '../../src/core/run/contract.js';
-import { allSegments, openHost, type MemoryHost, type MemoryWorker } from '../../src/memory/host.js';
+import {
+  allSegments,
+  openHost,
+  type MemoryHost,
+  type MemoryWorker,
+} from '../../src/memory/host.js';
 import { createWorkerParts } from '../../src/worker/parts.js';
 import { CANARIES, CANARY_NAMES } from './canaries.js';
 import { expectNoLeaks, watchFiles, watchHistory } from './canary-watch.js';
 import { createRig, endOf, type Rig } from './rig.js';
 import { watchRuns } from './watched-runs.js';
 
-/**
- * How far in the future a timer may be that the rig does not wait for, in ms: retries and timeouts, but no
- * deadline by which a person decides.
- */
-const SKIPPED_MS = 10 * 60_000;
+/** The default of `skips`: most retries and timeouts, but no deadline by which a person decides. */
+const SKIPPED_MS = 20_000;
 /** How often the rig looks for timers, in ms. */
 const TICK_MS = 5;
+
+/** A request to delete a run, as a server gets it. */
+interface Deletion {
+  readonly workflowExecution: { readonly workflowId: string; readonly runId: string };
+}
 
 /** Options of a worker that a rig in memory cannot have. */
 const NOT_IN_MEMORY = [
@@ -32,10 +39,11 @@ const NOT_IN_MEMORY = [
 
 /**
  * Creates a rig for tests to which Temporal is only a vehicle. The runs happen in memory, with the same workflow
- * code, activities, and client, so that a run takes milliseconds. When nothing runs, time is skipped. A new
- * worker takes the place of the one before, and there is no list of runs. With `TEST_WORLD=server`, it is a rig on the server.
+ * code, activities, and client, so that a run takes milliseconds. When nothing runs, a timer that is due within
+ * `skips` ms fires at once. A new worker takes the place of the one before, and there is no list of runs. With
+ * `TEST_WORLD=server`, it is a rig on the server.
  */
-export async function createMemoryRig(): Promise<Rig> {
+export async function createMemoryRig({ skips = SKIPPED_MS } = {}): Promise<Rig> {
   if (process.env['TEST_WORLD'] === 'server') return await createRig();
   const taskQueue = `test-${randomUUID()}`;
   const home = await mkdtemp(join(tmpdir(), 'perdure-rig-'));
@@ -44,7 +52,18 @@ export async function createMemoryRig(): Promise<Rig> {
   const names = Object.keys(createWorkerParts({ agents: [] }, parts).activities);
   const host = await openHost(Date.now(), () => workerFor(workers, names));
   const { client, server } = host;
-  const failed = skipTime(host);
+  const ended = new AbortController();
+  Object.assign(client.workflowService, {
+    deleteWorkflowExecution: ({ workflowExecution: { workflowId, runId } }: Deletion) => {
+      const left = server.runs.get(workflowId)?.filter((one) => one.runId !== runId) ?? [];
+      if (left.length > 0) server.runs.set(workflowId, left);
+      else server.runs.delete(workflowId);
+      return Promise.resolve({});
+    },
+  });
+  const failed = skipTime(host, { skips, ended: ended.signal });
+  // Only a test that waits for a run learns of it.
+  failed.catch(() => undefined);
   const runs = watchRuns({
     client,
     taskQueue,
@@ -69,7 +88,7 @@ export async function createMemoryRig(): Promise<Rig> {
         deployed: null,
         live: null,
         stopped: Promise.resolve(),
-        shutdown: rig.stopWorkers,
+        shutdown: async () => await rig.stopWorkers(),
       };
     },
     async start(input, id = `run-${randomUUID()}`) {
@@ -79,9 +98,9 @@ export async function createMemoryRig(): Promise<Rig> {
       return await rig.end(await rig.start(input));
     },
     async end(handle) {
-      const ended = await Promise.race([endOf(handle), failed]);
+      const end = await Promise.race([endOf(handle), failed]);
       await runs.check(handle.workflowId);
-      return ended;
+      return end;
     },
     async stopWorkers() {
       for (const { stop, close } of workers.splice(0)) {
@@ -96,6 +115,7 @@ export async function createMemoryRig(): Promise<Rig> {
       try {
         await runs.close();
       } finally {
+        ended.abort();
         await rig.stopWorkers();
         await host.close();
       }
@@ -129,12 +149,23 @@ function workerFor(workers: readonly MemoryWorker[], names: readonly string[]): 
   };
 }
 
-/** Moves the clock to the next timer whenever nothing runs. Rejects if a workflow task fails. */
-async function skipTime({ pace, server: { clock } }: MemoryHost): Promise<never> {
+/**
+ * Moves the clock to the next timer when nothing runs: at once if it is due within `skips` ms, else after as
+ * much real time. Rejects if a workflow task fails.
+ */
+async function skipTime(
+  { pace, server: { clock } }: MemoryHost,
+  { skips, ended }: { readonly skips: number; readonly ended: AbortSignal },
+): Promise<never> {
+  let stoodSince = performance.now();
   for (;;) {
     await pace.idle();
+    if (ended.aborted) return await new Promise<never>(() => undefined);
     const [next] = clock.pending();
-    if (next !== undefined && next.at - clock.now() <= SKIPPED_MS) clock.advance();
-    else await pause(TICK_MS, undefined, { ref: false });
+    const leftMs = next === undefined ? Infinity : next.at - clock.now();
+    if (leftMs <= skips || leftMs <= performance.now() - stoodSince) {
+      clock.advance();
+      stoodSince = performance.now();
+    } else await pause(TICK_MS, undefined, { ref: false });
   }
 }

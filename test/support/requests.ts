@@ -52,8 +52,8 @@ export interface Desk {
   close(): Promise<void>;
 }
 
-export async function createDesk(given?: Rig): Promise<Desk> {
-  const rig = given ?? (await createRig());
+export async function createDesk(own?: Rig): Promise<Desk> {
+  const rig = own ?? (await createRig());
   let lines: Line[] = [];
   let done: string[] = [];
   let last: ModelRequest | null = null;

@@ -3,6 +3,7 @@ import { decodeEvent } from '../../src/history/decode-event.js';
 import type { History } from '../../src/history/history-event.js';
 import { project, type Projection } from '../../src/history/projection.js';
 import type { Message } from '../../src/core/transcript/messages.js';
+import { historyBytes } from './history-text.js';
 import { keepHistory } from './rig.js';
 import { replayLater } from './replays.js';
 
@@ -22,7 +23,7 @@ export async function segmentsOf(client: Client, id: string): Promise<readonly S
     const history: History = await client.workflow.getHandle(id, runId).fetchHistory();
     replayLater(history, id);
     const events = (history.events ?? []).map(decodeEvent);
-    const bytes = Buffer.byteLength(JSON.stringify(history.events));
+    const bytes = historyBytes(history);
     segments.unshift({ runId, history, view: project(events), bytes });
     await keepHistory(history, ` back ${segments.length}`);
     const [started] = events;

@@ -11,7 +11,8 @@ import { replyText } from '../../src/testing/replies.js';
 import { expectDelivered } from '../support/delivered.js';
 import { setLimitsUpdate } from '../../src/workflows/messages/definitions.js';
 import { createGate, type Gate } from '../../src/testing/play.js';
-import { createRig, type Rig } from '../support/rig.js';
+import { createMemoryRig } from '../support/memory-rig.js';
+import type { Rig } from '../support/rig.js';
 import { messagesIn, segmentsOf, turnsIn } from '../support/segments.js';
 import { RefusedError } from '../../src/core/errors.js';
 
@@ -30,7 +31,7 @@ const model: Model = {
 const agent = defineAgent({ name: 'a', instructions: 'x', model: 'm' });
 
 beforeAll(async () => {
-  rig = await createRig();
+  rig = await createMemoryRig();
   // Each turn ends its segment.
   await rig.worker([agent], { models: { m: model }, segment: { steps: 1, bytes: 1_000_000 } });
 });
@@ -159,7 +160,7 @@ describe('control', () => {
     { given: { steps: 7 }, error: undefined },
     { given: { costUsd: 1 }, error: 'the price of model "m" is unknown' },
   ])('waits with limits until the agent is loaded: $given', async ({ given, error }) => {
-    const other = await createRig();
+    const other = await createMemoryRig();
     try {
       const startWorkflowOperation = new WithStartWorkflowOperation('agent', {
         workflowId: `run-${randomUUID()}`,
