@@ -126,7 +126,7 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Listed | ListedG
       load: async () => (await import('./commands/status.js')).status,
     },
     list: {
-      summary: 'list runs',
+      summary: 'list the runs that the server has',
       load: async () => (await import('./commands/list.js')).list,
     },
     transcript: {

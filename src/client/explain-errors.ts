@@ -1,8 +1,7 @@
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { NoRunError, NoServerError, PerdureError, RefusedError } from '../core/errors.js';
-import { visible } from '../core/state/summaries.js';
 import { isObject } from '../core/text/json.js';
-import { describeRun } from '../history/read-run.js';
+import { deletedRunMessage, describeRun } from '../history/read-run.js';
 import type { Archive } from '../storage/blob-store.js';
 import { isUnanswered, serverAddress, unreachable } from '../temporal/grpc.js';
 
@@ -80,10 +79,12 @@ async function explain(
   if (run === null || !(isRefused || NoRunError.isInstance(thrown))) return thrown;
   // An update of a run that has only ended is refused as well.
   const isDeleted = !isRefused || (await describeRun(client, run).then(isFalse, isNoRun));
-  const { namespace } = client.options;
-  const archived = await archive.list({ namespace, id: run }).catch(() => []);
-  if (!isDeleted || archived.length === 0) return thrown;
-  const message = `the server has deleted run "${visible(run)}", which has ended; client.status, client.transcript, and client.result read it from the archive`;
+  if (!isDeleted) return thrown;
+  const message = await deletedRunMessage(archive, {
+    namespace: client.options.namespace,
+    id: run,
+  });
+  if (message === null) return thrown;
   const options = { cause: thrown };
   return isRefused ? new RefusedError(message, options) : new NoRunError(message, options);
 }

@@ -224,7 +224,8 @@ export interface ReadMethods {
   text(run: RunLike<unknown>, options?: TextOptions): AsyncIterable<string>;
   /**
    * Returns a page of the runs that match, by default at most 50. Filters can be combined. The
-   * `cursor` of the page returns the next one. Rejects with an `InputError` (`input`) for an
+   * `cursor` of the page returns the next one. A run that the server has deleted is in no list;
+   * `status` reads it from the archive. Rejects with an `InputError` (`input`) for an
    * invalid filter, and with a `NoServerError` (`no_server`) if the server does not answer.
    *
    * @example

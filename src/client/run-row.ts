@@ -8,6 +8,7 @@ import {
   statusName,
 } from '../core/state/status.js';
 import { COMPLETE_REASONS, type Outcome, STOP_REASONS } from '../core/transcript/outcome.js';
+import { newerPatch, writtenByNewer } from '../history/projection.js';
 import { readRun } from '../history/read-run.js';
 import { GRPC, grpcCode } from '../temporal/grpc.js';
 import { type ListedWorkflow, listWorkflows } from '../temporal/server-answers.js';
@@ -30,8 +31,9 @@ export interface RunRow {
   /** The tags that the run was started with. */
   readonly tags: readonly string[];
   /**
-   * Why the rest of the row is not complete: the run's memo or history is encoded, and the client
-   * lacks the codec or the key. Absent if everything could be read.
+   * Why the rest of the row may be incomplete: the run's memo or history is encoded, and the client
+   * lacks the codec or the key; a newer version of perdure wrote the run; or the server deleted it
+   * while it was listed. Absent if everything could be read.
    */
   readonly unreadable?: string;
 }
@@ -39,6 +41,9 @@ export interface RunRow {
 const [AGENT, STATUS, REASON] = (['AgentName', 'AgentStatus', 'AgentReason'] as const).map((name) =>
   defineSearchAttributeKey(name, SearchAttributeType.KEYWORD),
 );
+
+/** The patches in the run's history, which the SDK writes for itself. */
+const PATCHES = defineSearchAttributeKey('TemporalChangeVersion', SearchAttributeType.KEYWORD_LIST);
 
 /**
  * Reads a row from the search attributes; or from the history if the namespace lacks them or the
@@ -49,7 +54,8 @@ export async function readRunRow(
   { info, unreadable }: ListedWorkflow,
 ): Promise<RunRow> {
   const row = rowFromAttributes(info) ?? (await rowFromHistory(client, info));
-  return unreadable === null ? row : { unreadable, ...row };
+  const why = unreadable ?? newerPatch(info.typedSearchAttributes.get(PATCHES) ?? []);
+  return why === null ? row : { unreadable: why, ...row };
 }
 
 /** Returns the status of an outcome from its reason, which is what the server has of it. */
@@ -95,7 +101,9 @@ async function rowFromHistory(client: Client, info: WorkflowExecutionInfo): Prom
     const tags = tagsOf({ memo: { tags: run.view.input?.tags } });
     // Visibility may not know yet that the run has closed, which its status already says.
     const place = placeOf(run.description ?? info);
-    return { id, agent: agent || null, status, reason, ...place, tags };
+    const row = { id, agent: agent || null, status, reason, ...place, tags };
+    const newer = writtenByNewer(run.events);
+    return newer === null ? row : { ...row, unreadable: newer };
   } catch (error) {
     // The server may have deleted it in the meantime.
     const isUnreadable = UnreadableError.isInstance(error);
@@ -103,7 +111,8 @@ async function rowFromHistory(client: Client, info: WorkflowExecutionInfo): Prom
     const reason = closeTime === undefined ? null : endByTemporal(info);
     const status = reason === null ? 'working' : endStatus(reason);
     const row = { id, agent: null, status, reason, ...placeOf(info), tags: tagsOf(info) } as const;
-    return isUnreadable ? { ...row, unreadable: error.message } : row;
+    const why = isUnreadable ? error.message : 'the server has deleted it in the meantime';
+    return { ...row, unreadable: why };
   }
 }
 

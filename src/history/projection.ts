@@ -23,7 +23,7 @@ import {
   noteBlocks,
 } from './reader/run-view.js';
 
-export { endOutcome, repliesIn, visitKey, writtenByNewer } from './reader/run-view.js';
+export { endOutcome, newerPatch, repliesIn, visitKey, writtenByNewer } from './reader/run-view.js';
 export type {
   BlockedSince,
   EndedEvent,

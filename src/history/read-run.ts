@@ -243,6 +243,19 @@ function rethrowNotFound(id: string): (error: unknown) => never {
 }
 
 /**
+ * Returns what the readers of a run say that the server has deleted, and that cannot be followed any more; null if
+ * the archive does not have it either.
+ */
+export async function deletedRunMessage(
+  archive: Archive,
+  run: ArchivedRun,
+): Promise<string | null> {
+  const archived = await archive.list(run).catch(() => []);
+  if (archived.length === 0) return null;
+  return `the server has deleted run "${visible(run.id)}", which has ended; client.status, client.transcript, and client.result read it from the archive`;
+}
+
+/**
  * Returns a run, the run that it was forked from, and so on, back to the oldest one still stored.
  */
 export async function readLineage(

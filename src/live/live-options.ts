@@ -273,7 +273,7 @@ function digest(text: string): Buffer {
 
 /** Why a request is refused. */
 export interface Refusal {
-  readonly status: 400 | 401 | 403 | 404 | 405 | 429 | 503;
+  readonly status: 400 | 401 | 403 | 404 | 405 | 410 | 429 | 503;
   readonly message: string;
   /** Seconds after which a retry may succeed. */
   readonly retryAfter?: number;

@@ -3,6 +3,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
 import { InputError, NoRunError } from '../core/errors.js';
 import { show, visibleJson } from '../core/text/text.js';
+import { deletedRunMessage } from '../history/read-run.js';
+import type { Archive } from '../storage/blob-store.js';
 import { CHANNEL_OPTIONS, type ConnectionTarget } from '../temporal/connection.js';
 import { GRPC, grpcCode } from '../temporal/grpc.js';
 import type { LiveHub } from './attempts.js';
@@ -24,9 +26,13 @@ const UNAVAILABLE: Refusal = {
 
 /**
  * Serves a run's stream as server-sent events: `data` is one event as JSON; `id` is its position,
- * which the reader sends back as `Last-Event-ID` or `?after=`.
+ * which the reader sends back as `Last-Event-ID` or `?after=`. `deleted` returns what to say about a run
+ * that only the archive has; null for any other.
  */
-function eventsRoute(streams: () => Promise<RunStreams>): Route {
+function eventsRoute(
+  streams: () => Promise<RunStreams>,
+  deleted: (id: string) => Promise<string | null>,
+): Route {
   /** Most readers get the same event objects, so each is serialized once. */
   const serialized = new WeakMap<StreamEvent, string>();
   const serialize = (event: StreamEvent): string => {
@@ -42,7 +48,10 @@ function eventsRoute(streams: () => Promise<RunStreams>): Route {
     const gone = new AbortController();
     response.once('close', () => gone.abort());
     const opened = await openInTime(streams, exchange, gone.signal);
-    if ('status' in opened) return opened;
+    if ('status' in opened) {
+      const message = opened.status === 404 ? await deleted(exchange.requested.id) : null;
+      return message === null ? opened : { status: 410, message };
+    }
     if (gone.signal.aborted) {
       opened.close();
       return null;
@@ -137,12 +146,15 @@ export async function startLiveServer(
     target,
     taskQueue,
     home,
+    archive,
     hosts = [],
   }: {
     readonly hub: LiveHub;
     readonly target: ConnectionTarget;
     readonly taskQueue: string;
     readonly home: string;
+    /** Where a run may be that Temporal has deleted. */
+    readonly archive: Archive;
     /** The machines, besides this one, whose workers may be read. */
     readonly hosts?: readonly string[];
   },
@@ -155,7 +167,10 @@ export async function startLiveServer(
     return { streams: createRunStreams(client, { sources }), connection };
   };
   const server = await startHttpServer(settings, {
-    events: eventsRoute(async () => (await (opened ??= open())).streams),
+    events: eventsRoute(
+      async () => (await (opened ??= open())).streams,
+      async (id) => await deletedRunMessage(archive, { namespace: target.namespace, id }),
+    ),
     deltas: deltasRoute(hub),
   });
   const self = { url: server.url, token: settings.token, pid: process.pid, host: hostname() };

@@ -2,6 +2,7 @@ import { NativeConnection, Runtime, Worker, type WorkflowBundleOption } from '@t
 import { DeploymentError, InputError } from '../core/errors.js';
 import { toMs } from '../core/text/text.js';
 import { withTraces } from '../telemetry/spans.js';
+import { openStores } from '../storage/file-stores.js';
 import { perdureHome } from '../storage/files.js';
 import { resolveTaskQueue } from '../temporal/task-queue.js';
 import { locateTarget } from '../server/locate-target.js';
@@ -95,8 +96,9 @@ async function start({
   const release = options.containStrayErrors === true ? contain() : doNothing;
   try {
     const hosts = readLiveHosts(env);
-    liveServer =
-      liveOptions && (await openLiveServer(liveOptions, { hub, target, taskQueue, home, hosts }));
+    const archive = options.archive ?? openStores(home, env).archive;
+    const place = { hub, target, taskQueue, home, archive, hosts };
+    liveServer = liveOptions && (await openLiveServer(liveOptions, place));
     const worker = await Worker.create({
       connection,
       namespace,

@@ -234,6 +234,6 @@ describe('an invalid list command', () => {
   test('an agent without runs is not an error', async () => {
     const { stdout, stderr, code } = await ask({ agent: "o'nobody" });
     expect({ stdout, code }).toEqual({ stdout: '', code: 0 });
-    expect(stderr).toContain('No runs match.');
+    expect(stderr).toContain('No runs match. A run that the server has deleted is in no list');
   });
 });

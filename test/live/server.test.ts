@@ -3,9 +3,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import type { StreamEvent } from '../../src/live/stream.js';
 import { clientOf } from '../support/clerk.js';
+import { forgetSegments } from '../support/forget-run.js';
 import { gate } from '../support/gate.js';
 import { createListener, listen } from '../support/listener.js';
 import { createRig, type Rig } from '../support/rig.js';
+import { segmentsOf } from '../support/segments.js';
 import { openSse, request } from '../support/sse-reader.js';
 import { createStreamingAgent } from '../support/streaming-agent.js';
 
@@ -63,6 +65,25 @@ describe('GET /runs/:id/events', () => {
     const over = await request(eventsOf(run.id), { 'last-event-id': end });
     expect(over.statusCode).toBe(204);
     over.resume();
+  });
+
+  test('says of a run that Temporal has deleted what the client says, with status 410', async () => {
+    talker.on('be archived', async () => 'archived');
+    const { id } = await client.start('talker', { message: 'be archived', archive: true });
+    await client.result(id);
+    rig.exempt('the test deletes it', id);
+    const segments = await segmentsOf(rig.client, id);
+    await forgetSegments(
+      rig.client,
+      id,
+      segments.map(({ runId }) => runId),
+    );
+    const reading = listen(client.stream(id), createListener());
+    const error: unknown = await reading.then(() => null).catch((thrown: unknown) => thrown);
+    const said = error instanceof Error ? error.message : '';
+    expect(said).toContain('the server has deleted run');
+    const gone = await request(eventsOf(id));
+    expect([gone.statusCode, JSON.parse(await textOf(gone))]).toEqual([410, { error: said }]);
   });
 
   test('does not wait for a reader that stalls, and sends it a gap', async () => {

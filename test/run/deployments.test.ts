@@ -6,6 +6,7 @@ import { Connection } from '@temporalio/client';
 import { afterEach, beforeEach, describe, expect, inject, test, vi } from 'vitest';
 import { z } from 'zod';
 import { computeBuildId, type RunningWorker } from '../../src/worker/create-worker.js';
+import type { Agent } from '../../src/agents/agent.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import {
   deploymentProblem,
@@ -16,8 +17,11 @@ import {
 import type { Model } from '../../src/models/model.js';
 import { replyCall, replyText } from '../../src/testing/replies.js';
 import { createGate, type Gate } from '../../src/testing/play.js';
+import { defineGraph } from '../../src/graphs/define-graph.js';
+import { text } from '../../src/graphs.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { bundleWorkflows } from '../../src/worker/bundle.js';
+import type { PerdureClient } from '../../src/client/client-types.js';
 import { clientOf } from '../support/clerk.js';
 import { portOf } from '../support/port-of.js';
 import { createRig, type Rig } from '../support/rig.js';
@@ -65,6 +69,30 @@ async function answer(message: string): Promise<string | null> {
   return (await rig.run({ agent: 'a', message })).outcome.answer;
 }
 
+/** Deploys a build of an agent, and waits until the server gives it new runs. */
+async function deployed(
+  client: PerdureClient,
+  {
+    buildId,
+    agent,
+    models = {},
+  }: { buildId: string; agent: Agent; models?: Readonly<Record<string, Model>> },
+): Promise<void> {
+  await rig.worker([agent], { models, deployment: { name, buildId } });
+  await vi.waitFor(
+    async () => {
+      const probe = await client.start(agent.name, { message: 'go' });
+      await client.cancel(probe.id);
+      const { history } = await rig.end(rig.client.workflow.getHandle(probe.id));
+      const tasks = history.events?.flatMap(
+        (each) => each.workflowTaskCompletedEventAttributes ?? [],
+      );
+      expect(tasks?.map((task) => task.deploymentVersion?.buildId)).toContain(buildId);
+    },
+    { timeout: 30_000, interval: 100 },
+  );
+}
+
 describe('two builds on one queue', () => {
   test('a run ends its step on its build and moves with its next segment; a new run begins on the newer build', async () => {
     expect((await worker('one')).deployed).toMatchObject({ buildId: 'one', isCurrent: true });
@@ -109,22 +137,8 @@ describe('two builds on one queue', () => {
         replyCall('pay', { n: messages.filter(({ role }) => role === 'tool').length }),
     };
     const client = await clientOf(rig);
-    /** Deploys a build, and waits until the server gives it new runs. */
-    const deploy = async (buildId: string) => {
-      await rig.worker([agent], { models: { m: model }, deployment: { name, buildId } });
-      await vi.waitFor(
-        async () => {
-          const probe = await client.start('b', { message: 'go' });
-          await client.cancel(probe.id);
-          const { history } = await rig.end(rig.client.workflow.getHandle(probe.id));
-          const tasks = history.events?.flatMap(
-            (each) => each.workflowTaskCompletedEventAttributes ?? [],
-          );
-          expect(tasks?.map((task) => task.deploymentVersion?.buildId)).toContain(buildId);
-        },
-        { timeout: 30_000, interval: 100 },
-      );
-    };
+    const deploy = async (buildId: string) =>
+      await deployed(client, { buildId, agent, models: { m: model } });
     const segmentOf = async (segments: number, request: string) => {
       await vi.waitFor(
         async () => {
@@ -152,6 +166,57 @@ describe('two builds on one queue', () => {
     await segmentOf(3, 'r2');
     await client.cancel(id);
     await rig.end(handle);
+  });
+
+  test('a run that is moved to a build that has renamed its next node waits, says which node is missing, and ends after a rollback', async () => {
+    const graph = (last: string) =>
+      defineGraph({
+        name: 'g',
+        state: z.object({ message: z.string().default(''), answer: z.string().default('') }),
+        messageTo: 'message',
+        answerFrom: 'answer',
+        nodes: ({ run, confirm }) => ({
+          sure: confirm({ show: () => text`Sure?` }),
+          [last]: run({ run: async () => ({ answer: `ended by ${last}` }) }),
+        }),
+      }).wire({ start: 'sure', edges: { sure: { yes: last, no: 'end' }, [last]: 'end' } } as never);
+    const client = await clientOf(rig);
+    const deploy = async (buildId: string, last: string) =>
+      await deployed(client, { buildId, agent: graph(last) });
+    const asks = async (id: string, segments: number) =>
+      await vi.waitFor(
+        async () => {
+          const status = await client.status(id);
+          expect(status).toMatchObject({ segments, status: 'waiting_decision' });
+          return status.pending[0]?.digest ?? '';
+        },
+        { timeout: 30_000, interval: 100 },
+      );
+    const yes = async (id: string, segments: number) => {
+      const answer = { request: 'r1', digest: await asks(id, segments), as: 'answer' } as const;
+      await client.resolve(id, { ...answer, result: 'yes' });
+    };
+    await deploy('one', 'finish');
+    const { id } = await client.start('g', { message: 'go', open: true });
+    await asks(id, 1);
+    await deploy('two', 'complete');
+    // The answer moves the run to the newer build, with the definition that it has pinned.
+    await yes(id, 1);
+    await vi.waitFor(
+      async () =>
+        expect(await client.status(id)).toMatchObject({
+          status: 'blocked',
+          reason: 'tool_missing',
+          message: expect.stringMatching(
+            /the function of node "finish" of graph "g" is not on .*; deploy it again, or cancel the run/,
+          ),
+        }),
+      { timeout: 30_000, interval: 100 },
+    );
+    await deploy('one', 'finish');
+    expect(await client.result(id, { turn: 1 })).toMatchObject({ answer: 'ended by finish' });
+    await client.close(id);
+    await rig.end(rig.client.workflow.getHandle(id));
   });
 
   test('without promotion, nothing new reaches the newer build until the printed command is run', async () => {

@@ -41,6 +41,9 @@ export interface ListOptions {
 
 const PAGE_ROWS = 50;
 
+const NO_RUNS =
+  'No runs match. A run that the server has deleted is in no list; status and transcript read it from the archive.';
+
 /** `list`: lists the runs of the namespace, newest first. Needs no worker. */
 export const list: Command<ListOptions> = {
   declare: (entry) =>
@@ -71,7 +74,7 @@ export const list: Command<ListOptions> = {
     if (context.options.json) context.out(JSON.stringify({ rows, cursor }));
     else if (rows.length > 0)
       for (const line of columns([HEADERS, ...rows.map(cells)])) context.out(line);
-    else if (cursor === null) context.note('No runs match.');
+    else if (cursor === null) context.note(NO_RUNS);
     for (const { id, unreadable } of rows)
       if (unreadable !== undefined) context.note(`Run ${visible(id)}: ${unreadable}`);
     if (cursor !== null) noteNextPage(context, filter, cursor);

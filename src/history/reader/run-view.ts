@@ -279,13 +279,25 @@ export function writtenByNewer(events: readonly HistoryEvent[]): string | null {
   const patched = events.find(
     (event) => event.type === 'patched' && event.patch !== SEMANTICS_PATCH,
   );
-  const why =
-    patched?.type === 'patched'
-      ? `the run's history has the patch ${JSON.stringify(patched.patch)}, which this version does not know; deploy the version that wrote it`
-      : newerState(events[0]);
-  return why === null
-    ? null
-    : `a newer version of perdure wrote the run: ${why}; nothing is lost meanwhile`;
+  if (patched?.type === 'patched') return newerPatch([patched.patch]);
+  const why = newerState(events[0]);
+  return why === null ? null : newer(why);
+}
+
+/**
+ * Returns why a run cannot be read whose history has these patches, if this version does not know one
+ * of them; else null. The server lists the patches of a run without its history.
+ */
+export function newerPatch(patches: readonly string[]): string | null {
+  const unknown = patches.find((patch) => patch !== SEMANTICS_PATCH);
+  if (unknown === undefined) return null;
+  return newer(
+    `the run's history has the patch ${JSON.stringify(unknown)}, which this version does not know; deploy the version that wrote it`,
+  );
+}
+
+function newer(why: string): string {
+  return `a newer version of perdure wrote the run: ${why}; nothing is lost meanwhile`;
 }
 
 function newerState(started: HistoryEvent | undefined): string | null {
