@@ -18,7 +18,7 @@ import type { Model } from '../../src/models/model.js';
 import { replyCall, replyText } from '../../src/testing/replies.js';
 import { createGate, type Gate } from '../../src/testing/play.js';
 import { defineGraph } from '../../src/graphs/define-graph.js';
-import { text } from '../../src/graphs.js';
+import * as graphs from '../../src/graphs.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { bundleWorkflows } from '../../src/worker/bundle.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
@@ -70,7 +70,7 @@ async function answer(message: string): Promise<string | null> {
 }
 
 /** Deploys a build of an agent, and waits until the server gives it new runs. */
-async function deployed(
+async function deployBuild(
   client: PerdureClient,
   {
     buildId,
@@ -138,7 +138,7 @@ describe('two builds on one queue', () => {
     };
     const client = await clientOf(rig);
     const deploy = async (buildId: string) =>
-      await deployed(client, { buildId, agent, models: { m: model } });
+      await deployBuild(client, { buildId, agent, models: { m: model } });
     const segmentOf = async (segments: number, request: string) => {
       await vi.waitFor(
         async () => {
@@ -176,13 +176,13 @@ describe('two builds on one queue', () => {
         messageTo: 'message',
         answerFrom: 'answer',
         nodes: ({ run, confirm }) => ({
-          sure: confirm({ show: () => text`Sure?` }),
+          sure: confirm({ show: () => graphs.text`Sure?` }),
           [last]: run({ run: async () => ({ answer: `ended by ${last}` }) }),
         }),
       }).wire({ start: 'sure', edges: { sure: { yes: last, no: 'end' }, [last]: 'end' } } as never);
     const client = await clientOf(rig);
     const deploy = async (buildId: string, last: string) =>
-      await deployed(client, { buildId, agent: graph(last) });
+      await deployBuild(client, { buildId, agent: graph(last) });
     const asks = async (id: string, segments: number) =>
       await vi.waitFor(
         async () => {
@@ -193,8 +193,8 @@ describe('two builds on one queue', () => {
         { timeout: 30_000, interval: 100 },
       );
     const yes = async (id: string, segments: number) => {
-      const answer = { request: 'r1', digest: await asks(id, segments), as: 'answer' } as const;
-      await client.resolve(id, { ...answer, result: 'yes' });
+      const said = { request: 'r1', digest: await asks(id, segments), as: 'answer' } as const;
+      await client.resolve(id, { ...said, result: 'yes' });
     };
     await deploy('one', 'finish');
     const { id } = await client.start('g', { message: 'go', open: true });
