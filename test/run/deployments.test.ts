@@ -179,7 +179,7 @@ describe('two builds on one queue', () => {
           sure: confirm({ show: () => graphs.text`Sure?` }),
           [last]: run({ run: async () => ({ answer: `ended by ${last}` }) }),
         }),
-      }).wire({ start: 'sure', edges: { sure: { yes: last, no: 'end' }, [last]: 'end' } } as never);
+      }).wire({ start: 'sure', edges: { sure: { yes: last, no: 'end' }, [last]: 'end' } });
     const client = await clientOf(rig);
     const deploy = async (buildId: string, last: string) =>
       await deployBuild(client, { buildId, agent: graph(last) });
