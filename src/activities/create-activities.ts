@@ -33,6 +33,7 @@ import { type Prompt, queryWorkflow, rebuildPrompt } from './prompt.js';
 import { checkDecision } from './requests/check-decision.js';
 import { notifyRequest } from './requests/notify-request.js';
 import { checkBlob, findStorageFault, storageFailure } from './storage-faults.js';
+import { runReads } from './tool/run-reads.js';
 import { runFunction, runTool } from './tool/run-tool.js';
 
 /** Timeout in ms, shorter than the activity's, so a store that hangs is reported as such. */
@@ -191,6 +192,7 @@ export function createActivities(deps: ActivityDependencies): Activities {
     ),
     callModel: withSafeErrors((input) => callModel(deps, input)),
     runTool: withSafeErrors((input) => runTool(deps, input)),
+    runReads: withSafeErrors((input) => runReads(deps, input)),
     retrieveDocuments: withSafeErrors((input) => retrieveDocuments(deps, input)),
     rememberTurn: withSafeErrors((input) => rememberTurn(deps, input)),
     archiveMessages: withSafeErrors((input) => archiveMessages(deps, input)),

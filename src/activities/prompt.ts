@@ -55,11 +55,14 @@ export function queryWorkflow(
   const execution = info.workflowExecution;
   if (execution === undefined) throw new Error('this activity was not scheduled by a workflow');
   const handle = client.workflow.getHandle(execution.workflowId, execution.runId);
-  const query = <T>(name: string, ...input: unknown[]): Promise<T> =>
-    sendTwice(() => handle.query<T, unknown[]>(name, ...input), {
+  const query = async <T>(name: string, ...input: unknown[]): Promise<T> => {
+    // The answer would wait until the workflow task ends, of which a local activity is a part.
+    if (info.isLocal) throw retryFailure('a local activity cannot query its workflow');
+    return await sendTwice(() => handle.query<T, unknown[]>(name, ...input), {
       onSilence: () => resetSticky(client, info.namespace, execution),
       stopping,
     });
+  };
   return {
     async messages(from, to) {
       const messages: Message[] = [];

@@ -4,7 +4,9 @@ import { nextAction } from '../core/run/next-action.js';
 import type { GraphState, RunState } from '../core/state/state.js';
 import { type CallProgress, itemProgress, nodeOfCall } from '../core/state/turn-definition.js';
 import { WORK, callOfWork, withoutWork } from '../core/state/work.js';
+import { isReadsResult } from '../core/guards/recorded.js';
 import type { Message } from '../core/transcript/messages.js';
+import { findCall } from '../core/transcript/transcript.js';
 import { type DurableStep, withGraphSteps } from './graph-steps.js';
 import type { HistoryEvent } from './history-event.js';
 import { endOfRun } from './pending-work.js';
@@ -74,21 +76,15 @@ function toSteps(
         ? [{ type: 'answer-refused', message, problem: findProblem(message.n, messages), ...usage }]
         : [{ type: 'model-replied', message, ...usage }];
     case 'tool':
-      return [{ type: 'call-finished', tool: findTool(message.callId, messages), message }];
+      return [
+        { type: 'call-finished', tool: findCall(message.callId, messages)?.name ?? '', message },
+      ];
   }
 }
 
 /** Returns the message to the model about a refused answer, which directly follows the answer. */
 function findProblem(answer: number, messages: readonly Message[]): string {
   return messages.find(({ n }) => n === answer + 1)?.text ?? '';
-}
-
-function findTool(callId: string, messages: readonly Message[]): string {
-  for (const message of messages.toReversed()) {
-    const call = message.role === 'assistant' && message.calls?.find(({ id }) => id === callId);
-    if (call) return call.name;
-  }
-  return '';
 }
 
 /** Receives the events of one segment in order, and returns the steps that each one adds. */
@@ -131,6 +127,7 @@ const NOTHING: Emitted = {
 export function createStepEmitter(runId: string): StepEmitter {
   const projector = createProjector();
   const begunCalls = new Set<string>();
+  const inline = new Set<string>();
   let emitted = NOTHING;
   return (event) => {
     const carriedIn = event.type === 'started' ? (readBegun(event)?.before?.state ?? null) : null;
@@ -139,6 +136,7 @@ export function createStepEmitter(runId: string): StepEmitter {
     projector.push(event);
     const view = projector.processed();
     const carriedOut = event.type === 'ended' ? carriedState(event.carried) : null;
+    for (const id of inlineIn(event)) inline.add(id);
     const messages = messageSteps(view, emitted);
     const before = emitted;
     emitted = {
@@ -151,7 +149,7 @@ export function createStepEmitter(runId: string): StepEmitter {
       ...closedSteps(before.requests, view.state),
       ...replies,
       ...itemSteps(before.items, emitted.items),
-      ...withGraphSteps(messages.steps, before, {
+      ...withGraphSteps(withInlineBegins(messages.steps, view, { inline, begunCalls }), before, {
         graph: (view.state ?? carriedIn)?.graph,
         plan: emitted.plan,
         visits: view.visits,
@@ -219,6 +217,29 @@ function startSteps(
   if (event.type !== 'started') return [];
   if (carriedIn !== null) return [{ type: 'segment-begun', segment: carriedIn.segments, runId }];
   return [{ type: 'run-started', agent: input?.agent ?? '', open: input?.open === true }];
+}
+
+/** Returns the ids of the calls that a workflow task has executed itself. */
+function inlineIn(event: HistoryEvent): readonly string[] {
+  if (event.type !== 'local' || !isReadsResult(event.result)) return [];
+  return event.result.reads.flatMap(({ call, result }) => (result === undefined ? [] : [call]));
+}
+
+/** Adds the beginnings of inline calls, which the history shows together with their results. */
+function withInlineBegins(
+  steps: readonly DurableStep[],
+  { messages }: Pick<Projection, 'messages'>,
+  { inline, begunCalls }: Readonly<Record<'inline' | 'begunCalls', Set<string>>>,
+): readonly DurableStep[] {
+  if (inline.size === 0) return steps;
+  return steps.flatMap((step): readonly DurableStep[] => {
+    if (step.type !== 'call-finished') return [step];
+    const { callId: id, turn } = step.message;
+    const call = inline.has(id) && !begunCalls.has(id) ? findCall(id, messages) : undefined;
+    if (call === undefined) return [step];
+    begunCalls.add(id);
+    return [{ type: 'call-begun', turn, call }, step];
+  });
 }
 
 /** Activities that refer to a call but do not execute it. */

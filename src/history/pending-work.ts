@@ -1,7 +1,10 @@
 import type { WorkflowExecutionDescription } from '@temporalio/client';
 import type { Payload } from '@temporalio/common';
+import { inlineCalls } from '../core/calls/inline.js';
 import { isReport } from '../core/guards/recorded.js';
+import { nextAction } from '../core/run/next-action.js';
 import { failed } from '../core/state/change.js';
+import type { RunState } from '../core/state/state.js';
 import { callSummary, visible } from '../core/state/summaries.js';
 import { getOutcome, nothingSpent } from '../core/state/turn.js';
 import { isObject } from '../core/text/json.js';
@@ -141,8 +144,16 @@ export function currentActivity(
     (one) => `${nameOf(one, model)} (${progressOf(one, work.activities.get(one.activityId), now)})`,
   );
   if (each.length > 0) return each.join(', ');
+  const inline = work.workflowDueAt === null && view.state !== null ? inlineWork(view.state) : [];
+  if (inline.length > 0) return inline.join(', ');
   const waitsMs = now - (work.workflowDueAt ?? now);
   return waitsMs < TAKEN_WITHIN_MS ? null : `waits for a worker (${seconds(waitsMs)})`;
+}
+
+/** Returns the calls that the workflow task under way executes itself. */
+function inlineWork(state: RunState): readonly string[] {
+  if (nextAction(state).type !== 'run-calls') return [];
+  return inlineCalls(state).map((call) => `${callSummary(call)} (inline)`);
 }
 
 function nameOf({ activity, call, summary }: InFlight, model: string): string {

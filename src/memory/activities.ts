@@ -10,6 +10,7 @@ import { type ActivityResult, optionalTsToMs } from '../temporal/sdk-internals.j
 import {
   type Attempt,
   type AttemptHost,
+  TaskLostError,
   createAttempt,
   loseAttempt,
   runAttempt,
@@ -26,6 +27,8 @@ export interface ActivityHost extends AttemptHost {
   /** Appends events that the workflow learns of in its next task. */
   readonly report: (segment: Segment, events: () => void) => void;
   readonly pending: Map<Segment, Map<number, PendingActivity>>;
+  /** Ends each local activity under way, when its worker dies. */
+  readonly locals: Map<Attempt, () => void>;
 }
 
 /** An activity that is scheduled and has not ended. */
@@ -48,9 +51,8 @@ export interface PendingActivity {
   timers: (() => void)[];
 }
 
-/** Numbers of Temporal's `RetryState`. */
+/** Numbers of Temporal's `RetryState` and `TimeoutType`. */
 const RETRY = { inProgress: 1, nonRetryable: 2, timeout: 3, maximumAttempts: 4 } as const;
-/** Numbers of Temporal's `TimeoutType`. */
 const TIMEOUT = { startToClose: 1, scheduleToClose: 3, heartbeat: 4 } as const;
 const TIMEOUT_NAMES: Readonly<Record<number, string>> = {
   [TIMEOUT.startToClose]: 'StartToClose',
@@ -119,6 +121,10 @@ function abandonAttempt({ current }: PendingActivity): void {
 /** Loses all attempts, as the death of their worker does: the server notices it by the heartbeat. */
 export function loseAttempts(host: ActivityHost): void {
   const now = host.clock.now();
+  for (const [attempt, end] of host.locals) {
+    loseAttempt(host, attempt);
+    end();
+  }
   for (const activity of [...host.pending.values()].flatMap((all) => [...all.values()])) {
     const { current, lastBeat, attributes } = activity;
     if (current === null || current.isOver || current.isLost) continue;
@@ -359,13 +365,14 @@ function endActivity(host: ActivityHost, activity: PendingActivity, end: End): v
   });
 }
 
-/** Executes a local activity, which has one attempt. */
+/** Executes a local activity, which has one attempt. Rejects with a `TaskLostError`. */
 export async function runLocalActivity(
   host: ActivityHost,
   segment: Segment,
   local: LocalActivity,
 ): Promise<ActivityResult> {
   const now = Date.now();
+  const timeoutMs = optionalTsToMs(local.startToCloseTimeout) ?? 0;
   const attempt = createAttempt(
     host,
     {
@@ -377,24 +384,24 @@ export async function runLocalActivity(
       heartbeatDetails: undefined,
       scheduledTimestampMs: now,
       currentAttemptScheduledTimestampMs: now,
-      startToCloseTimeoutMs: optionalTsToMs(local.startToCloseTimeout) ?? 0,
+      startToCloseTimeoutMs: timeoutMs,
       scheduleToCloseTimeoutMs: optionalTsToMs(local.scheduleToCloseTimeout) ?? 0,
     },
     () => undefined,
   );
-  const timeoutMs = optionalTsToMs(local.startToCloseTimeout) ?? 0;
   const input = { payloads: local.arguments ?? [] };
-  const code = runAttempt(host, attempt, { input, header: { fields: local.headers ?? {} } });
-  if (timeoutMs === 0) return await code;
+  const header = { fields: local.headers ?? {} };
   let cancel: (() => void) | undefined;
-  const timeout = new Promise<ActivityResult>((resolve) => {
+  const over = new Promise<ActivityResult>((resolve, reject) => {
+    host.locals.set(attempt, () => reject(new TaskLostError()));
     const failure = timeoutFailure(TIMEOUT.startToClose);
-    const fire = (): void => resolve({ failed: { failure } });
-    cancel = host.clock.set({ at: host.clock.now() + timeoutMs, kind: 'timeout' }, fire);
+    const at = host.clock.now() + timeoutMs;
+    cancel = host.clock.set({ at, kind: 'timeout' }, () => resolve({ failed: { failure } }));
   });
   try {
-    return await Promise.race([code, timeout]);
+    return await Promise.race([runAttempt(host, attempt, { input, header }), over]);
   } finally {
+    host.locals.delete(attempt);
     cancel?.();
   }
 }

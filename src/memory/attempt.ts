@@ -27,6 +27,9 @@ export interface AttemptHost {
   readonly attempts: Map<string, Attempt>;
 }
 
+/** A worker has died in a workflow task, which another worker repeats. */
+export class TaskLostError extends Error {}
+
 /** One attempt at an activity, which may still run after the server has given it up. */
 export interface Attempt {
   readonly token: string;

@@ -72,6 +72,7 @@ export async function openHost(
     end: pace.end,
     attempts: new Map(),
     pending: new Map(),
+    locals: new Map(),
     report: (segment, events) => report(server, segment, events),
   };
   const tracked: WorkflowHost['workflows'] = {

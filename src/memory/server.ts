@@ -105,7 +105,9 @@ export function startSegment(server: MemoryServer, given: NewSegment): Segment {
   return segment;
 }
 
-const TASK_TIMEOUT = msToTs(10_000);
+/** Milliseconds after which a worker that has died in a workflow task is noticed. */
+export const TASK_MS = 10_000;
+const TASK_TIMEOUT = msToTs(TASK_MS);
 
 /** Returns the ids of a segment as messages name it. */
 export function executionOf({ workflowId, runId }: Segment) {

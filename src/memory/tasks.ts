@@ -1,9 +1,10 @@
 import { type Update, type Segment, append, isClosed, notifyWatchers } from './segment.js';
 import { runLocalActivity } from './activities.js';
+import { TaskLostError } from './attempt.js';
 import { commandRecorded } from './commands.js';
 import { ENDS, type Outgoing, toId } from './outgoing.js';
 import { follow } from './effects.js';
-import { type MemoryServer, newRunId, scheduleTask } from './server.js';
+import { type MemoryServer, TASK_MS, newRunId, scheduleTask } from './server.js';
 import {
   CORE_FLAGS,
   type TaskResult,
@@ -31,7 +32,8 @@ async function drain(server: MemoryServer, segment: Segment): Promise<void> {
   for (;;) {
     const updates = [...segment.updates.values()].filter(({ isDelivered }) => !isDelivered);
     const [query] = segment.queries;
-    if (!isClosed(segment) && (segment.scheduled !== null || updates.length > 0)) {
+    const isFree = !isClosed(segment) && !segment.inTask;
+    if (isFree && (segment.scheduled !== null || updates.length > 0)) {
       await completeTask(server, segment, updates);
     } else if (query !== undefined) {
       segment.queries.shift();
@@ -65,8 +67,15 @@ async function completeTask(
   };
   const started = isSpeculative ? scheduled + 1 : begin();
   segment.scheduled = null;
-  const result = await runTask(hostOf(server), segment, { started, bytes, at, updates });
+  const task = { started, bytes, at, updates };
+  const result = await runTask(hostOf(server), segment, task).catch(unlessLost);
   if (isClosed(segment)) return;
+  if (result === null) {
+    return loseTask(server, segment, {
+      updates,
+      place: isSpeculative ? null : { scheduled, started },
+    });
+  }
   const isIdle = isSpeculative && result.outgoing.length === 0;
   if (isIdle && segment.cached !== null) segment.cached.seen = scheduled - 1;
   if (isSpeculative && !isIdle) begin();
@@ -82,6 +91,51 @@ async function completeTask(
   if (buffered.length > 0) scheduleTask(server, segment);
   notifyWatchers(segment);
 }
+
+function unlessLost(error: unknown): null {
+  if (error instanceof TaskLostError) return null;
+  throw error;
+}
+
+/**
+ * The worker of a task has died: the server notices it by the timeout, and gives the task to another
+ * worker. `place`: null if the history does not show the task.
+ */
+function loseTask(
+  server: MemoryServer,
+  segment: Segment,
+  {
+    updates,
+    place,
+  }: {
+    readonly updates: readonly Update[];
+    readonly place: { readonly scheduled: number; readonly started: number } | null;
+  },
+): void {
+  const { clock } = server;
+  clock.set({ at: clock.now() + TASK_MS, kind: 'lost' }, () => {
+    if (isClosed(segment)) return;
+    segment.inTask = false;
+    for (const update of updates) update.isDelivered = false;
+    if (place !== null) {
+      append(segment, {
+        kind: 'workflowTaskTimedOut',
+        at: clock.now(),
+        attributes: {
+          scheduledEventId: toId(place.scheduled),
+          startedEventId: toId(place.started),
+          timeoutType: START_TO_CLOSE,
+        },
+      });
+    }
+    for (const event of segment.buffered.splice(0)) event.append();
+    scheduleTask(server, segment);
+    server.wake(segment);
+  });
+}
+
+/** `TIMEOUT_TYPE_START_TO_CLOSE`. */
+const START_TO_CLOSE = 1;
 
 function scheduleEvent(segment: Segment, at: number): void {
   append(segment, {

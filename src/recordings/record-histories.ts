@@ -1,10 +1,12 @@
 import type { AgentDefinition } from '../core/definition/definition.js';
 import { definitionShape } from '../core/guards/definition.js';
+import { isReadsResult } from '../core/guards/recorded.js';
 import type { Ask } from '../core/input/inbox.js';
 import type { RunInput } from '../core/input/input.js';
 import { type Json, isObject, textField } from '../core/text/json.js';
 import { callShape, decisionShape } from '../core/transcript/message-shapes.js';
-import type { Message, ToolCall } from '../core/transcript/messages.js';
+import { type Message, type ToolCall, parseCallId } from '../core/transcript/messages.js';
+import { findCall } from '../core/transcript/transcript.js';
 import type { Decision } from '../core/transcript/request.js';
 import type { HistoryEvent } from '../history/history-event.js';
 import { type Projection, project } from '../history/projection.js';
@@ -26,7 +28,8 @@ export function recordEvents({ id, segments }: RunEvents): RecordedRun | null {
   const [started] = first ?? [];
   const last = views.at(-1);
   if (started?.type !== 'started' || last === undefined || last.state === null) return null;
-  const facts = segments.flatMap((events) => factsIn(events));
+  const messages = messagesIn(views);
+  const facts = segments.flatMap((events) => factsIn(events, messages));
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the workflow has accepted it
   const input = started.input as RunInput;
   return {
@@ -37,7 +40,7 @@ export function recordEvents({ id, segments }: RunEvents): RecordedRun | null {
     input,
     definitions: definitionsIn(segments, views),
     facts,
-    messages: messagesIn(views),
+    messages,
     outcome: last.outcome,
     spent: last.state.total,
   };
@@ -69,7 +72,10 @@ function isDefinition(value: unknown): value is AgentDefinition {
 /** Updates and signals without an effect on the run: they only read. */
 const READS = new Set(['outcome']);
 
-function factsIn(events: readonly HistoryEvent[]): readonly RecordedFact[] {
+function factsIn(
+  events: readonly HistoryEvent[],
+  messages: readonly Message[],
+): readonly RecordedFact[] {
   const scheduled = new Map<number, Extract<HistoryEvent, { type: 'scheduled' }>>();
   const admitted = new Map<string, { readonly name: string; readonly input: unknown }>();
   return events.flatMap((event): readonly RecordedFact[] => {
@@ -90,6 +96,8 @@ function factsIn(events: readonly HistoryEvent[]): readonly RecordedFact[] {
         const error = { type, message };
         return [{ at, type: 'failure', activity: name, input: toJson(input), error }];
       }
+      case 'local':
+        return inlineResults(event, messages);
       case 'update-admitted':
         admitted.set(event.updateId, event.request);
         return [];
@@ -124,6 +132,20 @@ function ended(
     }
   }
   return { at, type: 'activity', activity, input: toJson(input), result: toJson(result) };
+}
+
+/** Returns the results of calls that a workflow task has executed itself. */
+function inlineResults(
+  { at, result }: Extract<HistoryEvent, { type: 'local' }>,
+  messages: readonly Message[],
+): readonly RecordedFact[] {
+  if (!isReadsResult(result)) return [];
+  return result.reads.flatMap(({ call: id, result: read }): readonly RecordedFact[] => {
+    const call = findCall(id, messages);
+    if (call === undefined || read === undefined) return [];
+    const place = { at, ...parseCallId(call) };
+    return [{ ...place, type: 'result', call, effect: 'read', result: toJson(read) }];
+  });
 }
 
 function received(

@@ -21,7 +21,7 @@ const MAX_SUMMARY_CHARACTERS = 200;
 const MAX_ACTIONS = 20;
 
 /** Options about an execution on a worker. */
-const WORKER_OPTIONS = ['timeout', 'heartbeat', 'retry', 'verify', 'undo'] as const;
+const WORKER_OPTIONS = ['timeout', 'heartbeat', 'retry', 'verify', 'undo', 'inline'] as const;
 
 const catalogWord = z.string().min(1).max(64);
 
@@ -55,6 +55,7 @@ const toolOptions = z
     heartbeat: timerDuration.optional(),
     retry: z.strictObject({ attempts: z.int().min(1).optional() }).optional(),
     ends: z.boolean().optional(),
+    inline: z.boolean().optional(),
     repeat: z.literal('allow').optional(),
     catalog: z
       .strictObject({
@@ -74,6 +75,11 @@ const toolOptions = z
   .refine(({ effect, verify }) => verify === undefined || effect === 'once', {
     path: ['verify'],
     error: 'expected only with effect "once"; other effects leave no outcome unknown',
+  })
+  .refine(({ effect, inline }) => inline !== true || effect === 'read', {
+    path: ['inline'],
+    error:
+      'expected only with effect "read"; after the death of a worker, an inline call is executed again: remove it, or correct `effect`',
   })
   .refine(({ effect, retry }) => effect !== 'once' || (retry?.attempts ?? 1) === 1, {
     path: ['retry', 'attempts'],
@@ -220,11 +226,12 @@ function namingTool(name: string, schema: () => JsonObject): JsonObject {
 function optionalParts<Input extends z.ZodObject, Output extends z.ZodType>(
   options: ToolOptions<Input, Output>,
 ): Partial<Tool> {
-  const { output, approval, ends, repeat, catalog } = options;
+  const { output, approval, ends, inline, repeat, catalog } = options;
   return {
     ...(output && { output }),
     ...(approval && { approval }),
     ...(ends && { ends }),
+    ...(inline && { inline }),
     ...(repeat && { repeat }),
     ...(catalog && { catalog }),
     ...(options.describe && { describe: options.describe.bind(options) }),

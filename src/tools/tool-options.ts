@@ -63,6 +63,31 @@ export interface ToolOptions<Input extends z.ZodObject, Output extends z.ZodType
   /** Whether a success ends the turn, with its result as the answer. */
   readonly ends?: boolean;
   /**
+   * Only for `read`: the call is quick (well below 200 ms) and harmless to repeat, so the run may
+   * execute it in its own workflow task instead of an activity. A step then costs about half as many
+   * events and a third less time. It applies when all calls of a reply are inline reads that need no
+   * decision; otherwise, and after a call that took too long, the calls are activities as usual.
+   * Queries, messages, and a cancellation of the run wait until the reads have ended. Default: false.
+   *
+   * @example
+   * ```ts
+   * import { defineTool } from 'perdure';
+   * import { z } from 'zod';
+   *
+   * const prices = new Map([['apple', 1.2]]);
+   *
+   * export const price = defineTool({
+   *   name: 'price',
+   *   description: 'Looks up a price.',
+   *   effect: 'read',
+   *   inline: true,
+   *   input: z.object({ product: z.string() }),
+   *   execute: ({ product }) => prices.get(product) ?? 'unknown',
+   * });
+   * ```
+   */
+  readonly inline?: boolean;
+  /**
    * With `allow`, an identical call that has already succeeded is executed again instead of
    * returning the earlier result.
    */

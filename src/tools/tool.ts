@@ -157,6 +157,7 @@ export interface Tool {
   readonly output?: z.ZodType;
   readonly approval?: 'never' | 'always' | ApprovalPredicate<unknown>;
   readonly ends?: true;
+  readonly inline?: true;
   readonly repeat?: 'allow';
   /** The executor of the calls if it is not a worker; absent if a worker executes them. */
   readonly kind?: ToolKind;
@@ -257,6 +258,7 @@ export function toToolDefinition(tool: Tool): ToolDefinition {
     parameters: tool.parameters,
     effect: tool.effect,
     ...(tool.ends && { ends: true as const }),
+    ...(tool.inline && { inline: true as const }),
     ...(tool.repeat && { repeat: tool.repeat }),
     ...(tool.kind && { kind: tool.kind }),
     ...(tool.calls && { calls: tool.calls }),

@@ -12,6 +12,19 @@ import { HEARTBEAT_MS, type RunConfig } from '../core/state/state.js';
 
 const { ABANDON, WAIT_CANCELLATION_COMPLETED } = ActivityCancellationType;
 
+/** The part of the SDK's state of a workflow that names the activities of its worker. */
+interface Activator {
+  readonly registeredActivityNames?: ReadonlySet<string>;
+}
+// oxlint-disable-next-line no-underscore-dangle -- the SDK's own name
+declare const __TEMPORAL_ACTIVATOR__: Activator | undefined;
+
+/** Whether this worker has an activity; true if the SDK does not show it. Differs between workers. */
+export function hasActivity(name: keyof Activities): boolean {
+  if (typeof __TEMPORAL_ACTIVATOR__ === 'undefined') return true;
+  return __TEMPORAL_ACTIVATOR__.registeredActivityNames?.has(name) ?? true;
+}
+
 /** Returns a retry policy; its delay grows from `initialInterval` to `maximumInterval` ms. */
 function backoff(initialInterval: number, maximumInterval: number, backoffCoefficient = 2) {
   return { initialInterval, backoffCoefficient, maximumInterval };
@@ -31,6 +44,16 @@ export const loadAgentLocally = proxyLocalActivities<Pick<Activities, 'loadAgent
   startToCloseTimeout: 2_000,
   retry: { maximumAttempts: 1 },
 }).loadAgent;
+
+/**
+ * Executes calls of inline tools within the workflow task. The worker ends them after a fraction of
+ * this time, unless a call blocks its process.
+ */
+export const { runReads } = proxyLocalActivities<Pick<Activities, 'runReads'>>({
+  startToCloseTimeout: 2_000,
+  scheduleToCloseTimeout: 4_000,
+  retry: { maximumAttempts: 1 },
+});
 
 /** Loads an agent that another worker may have. The run is blocked after the timeout. */
 export const loadAgentOnAnyWorker = proxyActivities<Pick<Activities, 'loadAgent'>>({

@@ -8,10 +8,16 @@ import type { SegmentFacts } from '../core/run/carry.js';
 import type { Fact } from '../core/run/events.js';
 import { type Action, nextAction } from '../core/run/next-action.js';
 import { getInterruption } from '../core/state/change.js';
-import { type RunState, SEMANTICS_PATCH, keepsEarlierMeaning } from '../core/state/state.js';
+import {
+  NO_ACTIVITIES_PATCH,
+  type RunState,
+  SEMANTICS_PATCH,
+  keepsEarlierMeaning,
+} from '../core/state/state.js';
 import { blocks } from '../core/state/work.js';
 import { MAX_DURABLE_MS } from '../core/text/text.js';
 import type { Outcome } from '../core/transcript/outcome.js';
+import { hasActivity } from './activities.js';
 
 /** The workflow's data in addition to the run's state: scopes, timers, and published values. */
 export interface RunContext extends Run {
@@ -46,6 +52,8 @@ export interface RunContext extends Run {
   shownRequests: string;
   /** The most recently computed next action and its inputs; null before the first one. */
   last: LastAction | null;
+  /** The segment has met a worker without activities. */
+  hasNoActivities: boolean;
 }
 
 /** A next action, with the state and the moment in the history to which it belongs. */
@@ -86,6 +94,7 @@ export function createRunContext(
     expiryTimer: null,
     shownRequests: '',
     last: null,
+    hasNoActivities: false,
   };
   return run;
 }
@@ -201,6 +210,20 @@ export function actionNow(run: RunContext): Action {
   const action = nextAction(state, segmentFacts(), now);
   run.last = { state, now, historyEvents, action };
   return action;
+}
+
+/**
+ * Whether this worker can execute local activities. The SDK fails one at once on a worker without
+ * activities, without a trace in the history, so the run notes that by a marker: from then on, it
+ * uses none until the end of the segment.
+ */
+export function runsLocally(run: RunContext): boolean {
+  if (run.hasNoActivities) return false;
+  const isMissing = workflowInfo().unsafe.isReplaying
+    ? patched(NO_ACTIVITIES_PATCH)
+    : !hasActivity('runReads') && patched(NO_ACTIVITIES_PATCH);
+  run.hasNoActivities = isMissing;
+  return !isMissing;
 }
 
 /** Whether the segment is full, and the next one can continue all work that is under way. */

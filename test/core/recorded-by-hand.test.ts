@@ -77,6 +77,7 @@ const WRONG: Readonly<
   loadAgent: { ...config(), limits: { turn: { steps: 'x' }, run: {} } },
   callModel: { ...callReply(['look']), calls: [{ name: 'look', arguments: {}, digest: '' }] },
   runTool: { ok: true, text: 'x', blob: { ...BLOB, bytes: -1 } },
+  runReads: { reads: [{ call: 'x', shown: 'x', result: { ok: 'unknown', message: 'x' } }] },
   runFunction: { happened: true, result: { ok: true } },
   retrieveDocuments: { documents: [{ text: 'x', source: 1 }] },
   archiveMessages: { blob: { ...BLOB, sha256: 'a' } },

@@ -27,7 +27,7 @@ import {
   send,
 } from '../../src/testing.js';
 import { askPerson } from '../../src/tools.js';
-import { look, pay, useSourceBundle } from '../support/memory.js';
+import { look, pay, peek, useSourceBundle } from '../support/memory.js';
 import { type Rig, createRig } from '../support/rig.js';
 
 /** A script that both a server and memory can play: nothing in it depends on time. */
@@ -41,6 +41,7 @@ interface Scenario {
 }
 
 const desk = defineAgent({ name: 'desk', instructions: 'Help.', model: 'm', tools: [look, pay] });
+const reader = defineAgent({ name: 'reader', instructions: 'Help.', model: 'm', tools: [peek] });
 const typed = defineAgent({
   name: 'typed',
   instructions: 'Count.',
@@ -92,6 +93,14 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
     agent: desk,
     model: [
       replyCalls([1, 2, 3].map((n) => ({ name: 'look', arguments: { n } }))),
+      replyText('Done.'),
+    ],
+  },
+  'inline reads, of which one throws': {
+    agent: reader,
+    model: [
+      replyCalls([1, 2, 13].map((n) => ({ name: 'peek', arguments: { n } }))),
+      replyCall('peek', { n: 3 }),
       replyText('Done.'),
     ],
   },

@@ -21,7 +21,15 @@ import {
   setRunLimits,
 } from '../../src/testing.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { expectReplays, hang, look, pay, textsOf, useSourceBundle } from '../support/memory.js';
+import {
+  expectReplays,
+  hang,
+  look,
+  pay,
+  peek,
+  textsOf,
+  useSourceBundle,
+} from '../support/memory.js';
 
 const SECOND = 1_000;
 const DAY = 24 * 60 * 60 * SECOND;
@@ -197,6 +205,28 @@ describe('the death of a worker in memory', () => {
       faults: [{ at: 'before-reply', step: 1, kill: true }],
     });
     expect(early.outcome.answer).toBe('one');
+  });
+
+  test('during inline reads repeats the workflow task, and pays for nothing twice', async () => {
+    const reader = defineAgent({ name: 'reader', instructions: 'Look.', tools: [peek] });
+    const reads = replyCalls([1, 2, 3].map((n) => ({ name: 'peek', arguments: { n } })));
+    for (const at of ['before-effect', 'after-effect'] as const) {
+      const run = await runInMemory(reader, {
+        message: 'Look',
+        model: [reads, replyText('Done.')],
+        faults: [{ at, call: 2, kill: true }],
+      });
+      expect(textsOf(run).slice(2)).toEqual([
+        ...[1, 2, 3].map((n) => `tool: saw ${n}`),
+        'assistant: Done.',
+      ]);
+      expect(run.modelRequests).toHaveLength(2);
+      expect(run.effects.map(({ input }) => input)).toEqual(
+        [...(at === 'before-effect' ? [] : [1, 2, 3]), 1, 2, 3].map((n) => ({ n })),
+      );
+      expect(run.clock).toBe(10 * SECOND);
+      await expectReplays(run);
+    }
   });
 
   test('in each step replays the run from its history', async () => {

@@ -36,6 +36,19 @@ export const look = defineTool({
   execute: ({ n }) => `saw ${n ?? 'nothing'}`,
 });
 
+/** Reads something within the workflow task; 13 always throws. */
+export const peek = defineTool({
+  name: 'peek',
+  description: 'Looks something up at once.',
+  effect: 'read',
+  inline: true,
+  input: number,
+  execute({ n }) {
+    if (n === 13) throw new Error('no such thing');
+    return `saw ${n ?? 'nothing'}`;
+  },
+});
+
 /** Pays once, and only if a person approves. */
 export const pay = defineTool({
   name: 'pay',

@@ -1,3 +1,4 @@
+import { writeFile } from 'node:fs/promises';
 import { NativeConnection, Worker, type WorkflowBundleOption } from '@temporalio/worker';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { Agent } from '../../src/agents/agent.js';
@@ -5,6 +6,7 @@ import { z } from 'zod';
 import { defineConfig } from '../../src/config.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { createWorker, type RunningWorker } from '../../src/worker/create-worker.js';
+import type { ToolContext } from '../../src/tools/tool.js';
 import type { WorkerOptions } from '../../src/worker/options.js';
 import { blockingAgents } from './blocking-agents.js';
 import { contractAgent } from './contract-agent.js';
@@ -55,6 +57,7 @@ export async function workerByEnv(
         ...blockingAgents(env['CHECKS']),
         ...mcpAgents(env),
         askingAgent(),
+        fatalAgent(env['LEDGER'] ?? '', env['FATAL']),
       ],
       ...(window > 0 && { models: { stub: { window } } }),
     }),
@@ -83,6 +86,40 @@ function askingAgent(): Agent {
   });
   const rules = [{ tool: 'look', then: 'ask' }] as const;
   return defineAgent({ name: 'asking', instructions: 'x', model: 'stub', tools: [look], rules });
+}
+
+/**
+ * An agent with inline reads, of which `fatal` kills its process, once: it then creates the file
+ * `once`.
+ */
+function fatalAgent(ledgerUrl: string, once: string | undefined): Agent {
+  const read = async (tool: string, { run, call }: ToolContext): Promise<string> => {
+    const body = JSON.stringify({ tool, key: call.id, run: run.id, input: call.attempt });
+    await fetch(ledgerUrl, { method: 'POST', body });
+    return `${tool} was read`;
+  };
+  const tools = ['peek', 'fatal'].map((name) =>
+    defineTool({
+      name,
+      description: 'reads',
+      input: z.object({}),
+      effect: 'read',
+      inline: true,
+      async execute(_, context) {
+        const text = await read(name, context);
+        const isNew =
+          name === 'fatal' &&
+          once !== undefined &&
+          (await writeFile(once, '', { flag: 'wx' }).then(
+            () => true,
+            () => false,
+          ));
+        if (isNew) process.kill(process.pid, 'SIGKILL');
+        return text;
+      },
+    }),
+  );
+  return defineAgent({ name: 'fatal', instructions: 'x', model: 'stub', tools });
 }
 
 /** If there are files of a fixture server, adds an agent that has it as a tool source. */

@@ -13,6 +13,8 @@ let bundlePath: Promise<string> | undefined;
 
 export interface WorkerChild {
   readonly pid: number;
+  /** Resolves when the process has ended. */
+  readonly gone: Promise<unknown>;
   /** Sends SIGKILL; resolves when the process is gone. */
   kill(): Promise<void>;
 }
@@ -33,6 +35,7 @@ export async function workerChild(
   await Promise.race([once(child, 'message'), failed(child)]);
   return {
     pid: child.pid ?? 0,
+    gone: once(child, 'exit'),
     async kill() {
       if (child.exitCode !== null || child.signalCode !== null) return;
       const gone = once(child, 'exit');

@@ -182,6 +182,10 @@ describe('defineTool', () => {
       'retry.attempts: expected 1 with effect "once", got 2; omit it, or make the tool "keyed"',
     ],
     [{ verify: () => undefined }, 'verify: expected only with effect "once", got'],
+    [
+      { effect: 'keyed', inline: true },
+      'inline: expected only with effect "read", got true; after the death of a worker, an inline call is executed again: remove it, or correct `effect`',
+    ],
     [{ ends: 'yes' }, 'ends: expected boolean, got "yes"'],
     [{ repeat: true }, 'repeat: expected "allow", got true'],
     [{ approval: 'sometimes' }, 'approval: expected "never", "always" or a function, got "somet'],

@@ -32,6 +32,8 @@ export interface TranscriptCache {
   noteFirst(run: string, text: string): void;
   /** Adds a message from this worker that the workflow will append at `name.upTo`. */
   noteReply(name: PromptKey, reply: PromptMessage): void;
+  /** Whether the run's newest cached message is the reply that made this call. */
+  hasReply(run: string, callId: string): boolean;
   /** Adds a tool message from this worker. Its place is known once its whole batch is cached. */
   noteResult(run: string, result: PromptMessage & { role: 'tool' }): void;
 }
@@ -84,6 +86,10 @@ export function createTranscriptCache(options: { maxBytes: number }): Transcript
       truncate(entry, name.upTo);
       push(entry, reply);
       save(name.run, entry);
+    },
+    hasReply(run, callId) {
+      const last = entries.peek(run)?.messages.at(-1);
+      return last?.role === 'assistant' && last.calls?.some(({ id }) => id === callId) === true;
     },
     noteResult(run, result) {
       const entry = entries.get(run);

@@ -21,6 +21,7 @@ import { currentDenial } from '../requests/evaluate-call.js';
 import { findStorageFault, storageFailure } from '../storage-faults.js';
 import type { Generator } from './generate.js';
 import {
+  attemptOf,
   createToolContext,
   nodeResultProblem,
   recordResult,
@@ -30,6 +31,8 @@ import {
   type SerializedResult,
 } from './tool-result.js';
 
+/** The type of the failure of a tool that threw and is executed again. */
+export const TOOL_FAILED = 'ToolFailed';
 /** Error types whose names do not help a model. */
 const PLAIN_ERRORS = ['Error', 'ToolError', 'CallFault', 'StrayError'];
 
@@ -47,7 +50,15 @@ export interface Execution {
   readonly artifacts: CallArtifacts;
   /** The model calls of a node's function; null for a tool. */
   readonly generator: Generator | null;
+  /**
+   * Milliseconds left for an inline call; what takes longer is thrown as a `SlowReadError`. Absent for
+   * an activity.
+   */
+  readonly withinMs?: number;
 }
+
+/** An inline call was cut off because its time was over; an activity executes it next. */
+export class SlowReadError extends Error {}
 
 /**
  * Executes a prepared call, unless a rule of this worker or its agent denies it now. A `once` tool is executed
@@ -96,9 +107,10 @@ async function execute(
 ): Promise<RunToolResult> {
   const { pinned } = execution;
   const { name, effect, timeoutMs } = pinned;
+  const { withinMs = Infinity } = execution;
   const end = await runBounded((signal) => callFunction(context, execution, signal), {
     name: `tool "${name}"`,
-    timeoutMs,
+    timeoutMs: Math.min(timeoutMs, withinMs),
     cancelled: context.cancellationSignal,
   });
   switch (end.type) {
@@ -116,9 +128,10 @@ async function execute(
       const ended = (await execution.generator?.onThrown(end.error)) ?? null;
       if (ended !== null) return ended;
       const error = await toToolFault(deps, context, { pinned, error: end.error });
-      return onThrown(context, pinned, error);
+      return onThrown(attemptOf(context, execution.input), pinned, error);
     }
     case 'timeout': {
+      if (withinMs < timeoutMs) throw new SlowReadError();
       const message = `${name} timed out after ${formatDuration(timeoutMs, { as: 'exact' })}`;
       if (effect === 'read') return failed('timeout', message);
       if (effect === 'keyed' && context.info.attempt < pinned.attempts) throw retryFailure(message);
@@ -194,7 +207,7 @@ function unknownResult({ name }: ToolDefinition, message: string): RunToolResult
  * another system never answered a `keyed` call, its outcome is unknown after the last attempt: the
  * model would repeat it under another key.
  */
-function onThrown(context: Context, pinned: ToolDefinition, error: unknown): RunToolResult {
+function onThrown(attempt: number, pinned: ToolDefinition, error: unknown): RunToolResult {
   const { type, message: text } = normalizeError(error);
   const message = withoutNode(pinned, text);
   const isOnce = pinned.effect === 'once';
@@ -203,13 +216,13 @@ function onThrown(context: Context, pinned: ToolDefinition, error: unknown): Run
   }
   // The function had not ended when its stray error occurred, so its side effect may still follow.
   if (error instanceof StrayError && isOnce) return { ok: 'unknown', message };
-  const isLast = context.info.attempt >= pinned.attempts;
+  const isLast = attempt >= pinned.attempts;
   const isUnanswered = error instanceof CallFault && error.kind === 'unanswered';
   if (isLast && isUnanswered && pinned.effect === 'keyed') return { ok: 'unknown', message };
   if (isLast || isOnce || type === 'ToolError') {
     return failed('tool_error', PLAIN_ERRORS.includes(type) ? message : `${type}: ${message}`);
   }
-  throw ApplicationFailure.create({ type: 'ToolFailed', message: `${pinned.name}: ${message}` });
+  throw ApplicationFailure.create({ type: TOOL_FAILED, message: `${pinned.name}: ${message}` });
 }
 
 /** Returns the message of a node's function without the names of its graph and node, which the run adds. */

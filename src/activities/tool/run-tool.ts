@@ -56,6 +56,8 @@ import {
   serializeResult,
 } from './tool-result.js';
 
+type Given = Pick<Execution, 'input' | 'generator' | 'withinMs'>;
+
 type PreparedExecution =
   | { readonly ok: true; readonly execution: Execution }
   | { readonly ok: false; readonly result: RunToolResult };
@@ -72,7 +74,7 @@ export async function runTool(
   const generator = nodeOfCall(input.call) === null ? null : createGenerator(deps, context, input);
   const stopHeartbeat = startHeartbeat(context, () => generator?.details());
   try {
-    const result = await execute(deps, context, { input, generator });
+    const result = await executeTool(deps, context, { input, generator });
     return generator === null || result.ok === 'undecided'
       ? result
       : { ...result, ...generator.report() };
@@ -83,14 +85,16 @@ export async function runTool(
   }
 }
 
-async function execute(
+/** Executes one tool call, in an activity of its own or with other calls of its reply. */
+export async function executeTool(
   deps: ActivityDependencies,
   context: Context,
-  { input, generator }: Pick<Execution, 'input' | 'generator'>,
+  given: Given,
 ): Promise<RunToolResult> {
+  const { input } = given;
   // A call that waits for the store is executed again when its result can be stored.
   if (input.blocked === 'storage') await checkWritable(deps.blobs, 'storage');
-  const prepared = await prepareOrReport(deps, context, { input, generator });
+  const prepared = await prepareOrReport(deps, context, given);
   const found = { ok: 'not_started', message: 'this worker can execute it' } as const;
   if (input.find && !input.judge) return found;
   if (!prepared.ok) return prepared.result;
@@ -130,9 +134,8 @@ async function executeObserved(
   context: Context,
   execution: Execution,
 ): Promise<RunToolResult> {
-  const { input } = execution;
-  const agent = execution.agent.definition.name;
-  return await observeToolCall(context, { agent, input }, async () =>
+  const { input, agent } = execution;
+  return await observeToolCall(context, { agent: agent.definition.name, input }, async () =>
     executeCall(deps, context, execution),
   );
 }
@@ -162,7 +165,7 @@ async function evaluateBeforeExecution(
 async function prepareOrReport(
   deps: ActivityDependencies,
   context: Context,
-  given: Pick<Execution, 'input' | 'generator'>,
+  given: Given,
 ): Promise<PreparedExecution> {
   try {
     return await withStorageMapping({}, () => prepareExecution(deps, context, given));
@@ -176,15 +179,15 @@ async function prepareOrReport(
 async function prepareExecution(
   deps: ActivityDependencies,
   context: Context,
-  { input, generator }: Pick<Execution, 'input' | 'generator'>,
+  given: Given,
 ): Promise<PreparedExecution> {
+  const { input } = given;
   const call = await prepareCall(deps, context, input);
   if (!call.ok) return call;
   const userContext = await readRunContext(input, deps.blobs);
-  const { id: run } = toRunIds(context.info);
-  const artifacts = await openArtifacts(input, { ...deps, run });
+  const artifacts = await openArtifacts(input, { ...deps, run: toRunIds(context.info).id });
   if (input.effect === 'once' && !input.find) await assertCurrentAttempt(context);
-  return { ok: true, execution: { ...call, input, userContext, artifacts, generator } };
+  return { ok: true, execution: { ...call, ...given, userContext, artifacts } };
 }
 
 /** Adds the tool message that the workflow will append to this worker's transcript cache. */

@@ -244,6 +244,11 @@ async function recordScreenshot(
   };
 }
 
+/** Returns the number of this execution of a call, from 1. */
+export function attemptOf({ info }: Context, { tries = 0 }: Pick<RunToolInput, 'tries'>): number {
+  return info.attempt + tries;
+}
+
 /** Creates the context that a tool's `execute` receives. */
 export function createToolContext(
   context: Context,
@@ -271,7 +276,7 @@ export function createToolContext(
     run: { ...toRunIds(info), turn: input.turn, step: input.step },
     call: {
       id: input.call.id,
-      attempt: info.attempt,
+      attempt: attemptOf(context, input),
       scheduledAt: info.currentAttemptScheduledTimestampMs,
     },
     context: userContext,

@@ -16,6 +16,8 @@ export interface ToolDefinition {
   readonly ends?: true;
   /** The tool's result is also recorded as a value, because a graph saves it. */
   readonly value?: true;
+  /** A `read` that is quick and may be repeated: the run may execute it in its own workflow task. */
+  readonly inline?: true;
   /** Repeated calls within a turn are executed again. */
   readonly repeat?: 'allow';
   /**

@@ -237,6 +237,7 @@ const toolShape = fields<ToolDefinition>({
   effect,
   ends: optional(yes),
   value: optional(yes),
+  inline: optional(yes),
   repeat: optional(oneOf('allow')),
   kind: optional(oneOf('wait', 'agent', 'artifacts', 'question', 'client')),
   calls: optional(

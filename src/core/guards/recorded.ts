@@ -98,6 +98,28 @@ export type RunToolResult =
   | ({ readonly ok: 'unknown' | 'not_started'; readonly message: string } & Generated)
   | ({ readonly ok: 'undecided' } & Undecided);
 
+/** What the local activity `runReads` records of one call. Its input is not in the history. */
+export interface RunRead {
+  /** The call's id. */
+  readonly call: string;
+  /** The call in one line, for people who look at the history. */
+  readonly shown: string;
+  /** Absent if the call has no result yet, so an activity executes it. */
+  readonly result?: ReadResult;
+  /**
+   * Why there is no result. `slow`: the time was over; `threw`: the tool threw, and further attempts
+   * remain; `elsewhere`: this worker does not execute it inline.
+   */
+  readonly why?: 'slow' | 'threw' | 'elsewhere';
+}
+
+type ReadResult = Extract<RunToolResult, { readonly ok: boolean }>;
+
+/** The result of `runReads`. */
+export interface RunReadsResult {
+  readonly reads: readonly RunRead[];
+}
+
 /**
  * The result of `checkDecision`. `call`: for `edit`, the call with the checked new arguments and
  * the rules' verdict on it. `result`: for `answer`, the call's result.
@@ -198,7 +220,7 @@ const generated = {
   generated: optional(list(fields<GeneratedReply>({ model: text, text, usage: usageShape }))),
 };
 const successShape = fields<ToolSuccess>(success);
-const toolResult = either(
+const [succeeded, failed] = [
   fields<Extract<RunToolResult, { ok: true }>>({ ok: yes, ...success, ...generated }),
   fields<Extract<RunToolResult, { ok: false }>>({
     ok: oneOf(false),
@@ -207,6 +229,20 @@ const toolResult = either(
     limit: optional(oneOf('tokens', 'costUsd')),
     ...generated,
   }),
+];
+const readsResult = fields<RunReadsResult>({
+  reads: list(
+    fields<RunRead>({
+      call: text,
+      shown: text,
+      result: optional(either(succeeded, failed)),
+      why: optional(oneOf('slow', 'threw', 'elsewhere')),
+    }),
+  ),
+});
+const toolResult = either(
+  succeeded,
+  failed,
   fields<Extract<RunToolResult, { message: string }>>({
     ok: oneOf('unknown', 'not_started'),
     message: text,
@@ -279,6 +315,7 @@ const followResult = tagged<FollowRunResult, 'type'>('type', {
 
 export const isReply = guard(reply);
 export const isToolResult = guard(toolResult);
+export const isReadsResult = guard(readsResult);
 export const isFunctionResult = guard(functionResult);
 export const isRunConfig = guard(configShape);
 export const isCheckedDecision = guard(checkResult);

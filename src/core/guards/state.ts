@@ -116,6 +116,7 @@ const common: Omit<FieldShapes<WorkIn<'waiting'>>, 'phase'> = {
   paid: optional(json),
   starts: optional(count),
   startAt: optional(amount),
+  tries: optional(count),
   unknown: optional(text),
   key: optional(text),
   request: optional(raisedShape),
@@ -254,4 +255,5 @@ export const stateShape = fields<RunState>({
   unattended: optional(oneOf('deny')),
   notes: optional(list(text)),
   graph: optional(graphStateShape),
+  notInline: optional(list(text)),
 });

@@ -4,6 +4,7 @@ import {
   isFollowResult,
   isForked,
   isFunctionResult,
+  isReadsResult,
   isReceipt,
   isReply,
   isRetrieval,
@@ -46,6 +47,7 @@ import {
 import { probeCanceled } from './block.js';
 import { callCanceled, callFailed, callReturned } from './calls.js';
 import { undoFailed, undone } from './decide.js';
+import { readsFailed, readsReturned } from './inline-calls.js';
 import { followFailed, followed } from './people.js';
 
 /** The work that an activity does, and its role there. */
@@ -100,6 +102,15 @@ const ACTIVITIES: { readonly [N in Name]: ActivityRules<ResultOf<N>> } = {
     completed: callReturned,
     failed: callFailed,
     canceled: callCanceled,
+    awaited: true,
+  },
+  // It begins and ends within one workflow task, so it is never in flight.
+  runReads: {
+    work: () => null,
+    guard: isReadsResult,
+    completed: readsReturned,
+    failed: readsFailed,
+    canceled: readsFailed,
     awaited: true,
   },
   runFunction: {

@@ -131,7 +131,7 @@ function verbatimMessages(state: RunState, gone: readonly Message[]): readonly M
 /** Returns the state of the run at the beginning of a new segment. */
 export function beginSegment(state: RunState): RunState {
   const { pruned: _, ...transcript } = state.transcript;
-  const { stayUntil: __, ...rest } = state;
+  const { stayUntil: __, notInline: ___, ...rest } = state;
   return {
     ...rest,
     transcript,

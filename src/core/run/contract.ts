@@ -9,6 +9,7 @@ import type {
   ForkMessagesResult,
   RetrieveResult,
   RunFunctionResult,
+  RunReadsResult,
   RunToolResult,
 } from '../guards/recorded.js';
 import type { AskReceipt } from '../input/inbox.js';
@@ -31,6 +32,7 @@ export type {
   ArchiveMessagesResult,
   RetrieveResult,
   RunFunctionResult,
+  RunReadsResult,
   RunToolResult,
 } from '../guards/recorded.js';
 
@@ -133,6 +135,15 @@ export interface RunToolInput extends ContextFields, SpanPlace {
   readonly find?: true;
   /** The activity only applies the rules to the call, which the run itself executes. */
   readonly judge?: true;
+  /** Number of executions before this activity that threw; they count as attempts. */
+  readonly tries?: number;
+}
+
+/** Input of the local activity that executes the calls of one reply, all of inline tools. */
+export interface RunReadsInput extends SpanPlace {
+  readonly calls: readonly RunToolInput[];
+  /** How many of them are executed at the same time. */
+  readonly atOnce: number;
 }
 
 /**
@@ -230,6 +241,7 @@ export interface Activities {
   readonly loadAgent: (input: LoadAgentInput) => Promise<RunConfig>;
   readonly callModel: (input: CallModelInput) => Promise<RecordedReply>;
   readonly runTool: (input: RunToolInput) => Promise<RunToolResult>;
+  readonly runReads: (input: RunReadsInput) => Promise<RunReadsResult>;
   readonly retrieveDocuments: (input: RetrieveInput) => Promise<RetrieveResult>;
   readonly rememberTurn: (input: RememberInput) => Promise<void>;
   readonly archiveMessages: (input: ArchiveMessagesInput) => Promise<ArchiveMessagesResult>;

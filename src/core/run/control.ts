@@ -120,6 +120,10 @@ export function applyControlEvent(state: RunState, event: PersonEvent | SegmentE
       return beginSegment(state);
     case 'limits-requested':
       return { ...state, requestedLimits: [...(state.requestedLimits ?? []), event.requested] };
+    case 'inline-stopped': {
+      const tools = new Set([...(state.notInline ?? []), ...event.tools]);
+      return { ...state, notInline: [...tools] };
+    }
     case 'work-changed':
       return withWork(state, event.work);
     case 'work-ended':

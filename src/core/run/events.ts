@@ -154,6 +154,8 @@ export type SegmentEvent =
   /** The segment cannot end now; the run tries again later. */
   | { readonly type: 'segment-kept'; readonly at: number }
   | { readonly type: 'segment-begun' }
+  /** The calls of these tools are activities until the end of the segment. */
+  | { readonly type: 'inline-stopped'; readonly tools: readonly string[] }
   /** Work was begun, or its progress has changed. */
   | { readonly type: 'work-changed'; readonly work: Work }
   | { readonly type: 'work-ended'; readonly name: string };

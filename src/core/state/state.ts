@@ -169,6 +169,8 @@ export interface SegmentSize {
 export const SEMANTICS = 2;
 /** The id of the patch by which a run without `semantics` adopts them for its next decisions. */
 export const SEMANTICS_PATCH = 'semantics-2';
+/** The id of the patch by which a segment notes that it has met a worker without activities. */
+export const NO_ACTIVITIES_PATCH = 'no-activities';
 
 /** Everything that is pinned at the start of a run. */
 export interface RunConfig {
@@ -294,6 +296,11 @@ export interface RunState {
   readonly notes?: readonly string[];
   /** The run's position in its graph; absent for a run of an agent. */
   readonly graph?: GraphState;
+  /**
+   * Inline tools that a worker could not execute inline in this segment, so their calls are
+   * activities until the next one; absent if there are none.
+   */
+  readonly notInline?: readonly string[];
 }
 
 /** A person's limits for a run whose agent is not loaded yet. */

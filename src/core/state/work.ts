@@ -225,6 +225,8 @@ export type Work = {
   readonly starts?: number;
   /** Unix time in ms before which the work does not start again. */
   readonly startAt?: number;
+  /** Number of executions within a workflow task that threw; they count as attempts. */
+  readonly tries?: number;
   /** Why it is unknown whether the call took effect. */
   readonly unknown?: string;
   /** The call's idempotency key. */

@@ -278,3 +278,12 @@ export function callPairs(messages: readonly Message[]): readonly CallPair[] {
     return calls.map((call) => ({ turn, step, n, call, result: results.get(call.id) ?? null }));
   });
 }
+
+/** Returns the call with this id in the newest message that has one; undefined if there is none. */
+export function findCall(callId: string, messages: readonly Message[]): ToolCall | undefined {
+  for (const message of messages.toReversed()) {
+    const call = message.role === 'assistant' && message.calls?.find(({ id }) => id === callId);
+    if (call) return call;
+  }
+  return undefined;
+}

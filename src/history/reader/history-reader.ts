@@ -1,5 +1,6 @@
 import { isOutcome } from '../../core/guards/recorded.js';
 import { isAwaited } from '../../core/interpret/activity-table.js';
+import { INLINE } from '../../core/interpret/inline-calls.js';
 import {
   apply,
   closeFailedTurn,
@@ -30,8 +31,8 @@ import {
   readBegun,
 } from './run-view.js';
 
-/** The local activity in the first workflow task. The history has only its result. */
-const LOCAL_LOAD: Task = { activity: 'loadAgent', input: { local: true } };
+/** Local activities. The history has only their results. */
+const LOCAL_TASKS: readonly Task[] = [{ activity: 'loadAgent', input: { local: true } }, INLINE];
 
 /**
  * Returns the fact that an event of the history records; null if it records none. `at`: the
@@ -48,10 +49,11 @@ function toFact(run: ReadRun, event: HistoryEvent, at: number): Fact | null {
     case 'signal':
       return { type: 'signal', name: event.name, input: event.input, at };
     case 'local': {
-      if (event.activity !== 'loadAgent') return null;
+      const task = LOCAL_TASKS.find(({ activity }) => activity === event.activity);
+      if (task === undefined) return null;
       const { failure, result } = event;
-      if (failure !== undefined) return { type: 'failed', task: LOCAL_LOAD, failure, at };
-      return { type: 'completed', task: LOCAL_LOAD, result, at };
+      if (failure !== undefined) return { type: 'failed', task, failure, at };
+      return { type: 'completed', task, result, at };
     }
     case 'scheduled':
       return { type: 'scheduled', task: { activity: event.activity, input: event.input }, at };

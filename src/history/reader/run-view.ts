@@ -8,7 +8,12 @@ import type { RunEvent } from '../../core/run/events.js';
 import { type CarriedState, NewerStateError } from '../../core/segments/migrations.js';
 import { type Begun, readCarriedState, readStart } from '../../core/segments/start.js';
 import { runCancelled } from '../../core/state/change.js';
-import { type FinishedTurn, type RunState, SEMANTICS_PATCH } from '../../core/state/state.js';
+import {
+  type FinishedTurn,
+  NO_ACTIVITIES_PATCH,
+  type RunState,
+  SEMANTICS_PATCH,
+} from '../../core/state/state.js';
 import { currentDefinition } from '../../core/state/turn-definition.js';
 import { getOutcome } from '../../core/state/turn.js';
 import { blocks } from '../../core/state/work.js';
@@ -271,13 +276,15 @@ export function readBegun({ start, ...args }: EventOf<'started'>): Begun | null 
   }
 }
 
+const PATCHES: readonly string[] = [SEMANTICS_PATCH, NO_ACTIVITIES_PATCH];
+
 /**
  * Returns why a segment cannot be read, because a newer version of perdure wrote its state or a patch
  * marker that this version does not know; null if this version can read it.
  */
 export function writtenByNewer(events: readonly HistoryEvent[]): string | null {
   const patched = events.find(
-    (event) => event.type === 'patched' && event.patch !== SEMANTICS_PATCH,
+    (event) => event.type === 'patched' && !PATCHES.includes(event.patch),
   );
   if (patched?.type === 'patched') return newerPatch([patched.patch]);
   const why = newerState(events[0]);

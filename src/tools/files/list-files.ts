@@ -177,6 +177,7 @@ export function listFilesTool(settings: FileToolSettings): Tool {
       'Lists a folder: a line with counts, then one name per line (folders end with "/", files ' +
       'with their size). With `pattern` it finds files in all folders below.',
     effect: 'read',
+    inline: true,
     input: z.object({
       path: z.string().default('.').describe('folder, from the root folder; "." is the root'),
       depth: z

@@ -135,6 +135,7 @@ export function readFileTool(settings: FileToolSettings): Tool {
       'Reads a text file. The first line of the result names the file, its size, and the lines ' +
       'shown; long files come in pages, and the last line then says where to continue.',
     effect: 'read',
+    inline: true,
     input: z.object({
       path: z.string().min(1).describe('path from the root folder, such as "src/index.ts"'),
       offset: z.int().min(1).default(1).describe('first line, from 1'),

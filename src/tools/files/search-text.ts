@@ -119,6 +119,7 @@ export function searchTextTool(settings: FileToolSettings): Tool {
       'Finds the lines that contain a text, in all files below a folder or in one file. The first ' +
       'line of the result has the counts, then one match per line as file:line: text.',
     effect: 'read',
+    inline: true,
     input: z.object({
       query: z
         .string()

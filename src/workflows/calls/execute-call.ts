@@ -1,8 +1,10 @@
 import { ChildWorkflowCancellationType, workflowInfo } from '@temporalio/workflow';
 import { callArtifacts } from '../../core/calls/artifacts.js';
+import { findTool } from '../../core/calls/batch.js';
 import type { ToolDefinition } from '../../core/definition/tool-definition.js';
 import { continuedRun } from '../../core/graph/node-calls.js';
 import type { RunInput } from '../../core/input/input.js';
+import { INLINE } from '../../core/interpret/inline-calls.js';
 import { childBudget } from '../../core/run/complete-batch.js';
 import type { RunToolInput } from '../../core/run/contract.js';
 import { workflowSummary } from '../../core/run/details.js';
@@ -10,7 +12,7 @@ import { getInterruption } from '../../core/state/change.js';
 import { isUnjudged, peopleOf } from '../../core/state/consent.js';
 import type { RunState } from '../../core/state/state.js';
 import { callSummary } from '../../core/state/summaries.js';
-import { currentNode, nodeOfCall } from '../../core/state/turn-definition.js';
+import { callsAtOnce, currentNode, nodeOfCall } from '../../core/state/turn-definition.js';
 import { getOpenBatch } from '../../core/state/turn.js';
 import { WORK, type Work, findWork } from '../../core/state/work.js';
 import {
@@ -28,7 +30,7 @@ import {
 } from '../../core/transcript/call-result.js';
 import type { ToolCall } from '../../core/transcript/messages.js';
 import { NODE_BLOCKS, TOOL_BLOCKS } from '../../core/transcript/outcome.js';
-import { findActivity, functionActivity, toolActivity } from '../activities.js';
+import { findActivity, functionActivity, runReads, toolActivity } from '../activities.js';
 import {
   type ActivityStart,
   type StartStep,
@@ -36,6 +38,7 @@ import {
   blobCheck,
   blockedField,
   doWork,
+  failureFact,
 } from '../do-work.js';
 import { type RunContext, contextFields, inFlight, recordNow } from '../run-context.js';
 import { runChildOnce } from './run-child-once.js';
@@ -117,6 +120,31 @@ export function executeToolCall(run: RunContext, execution: Execution): Promise<
   });
 }
 
+/**
+ * Executes calls of inline tools within this workflow task: one local activity for all of them. The
+ * next actions of the loop execute those that have no result afterwards. Never rejects because of a
+ * tool or a worker.
+ */
+export async function executeInline(run: RunContext, calls: readonly ToolCall[]): Promise<void> {
+  const { state } = run;
+  const inputs = calls.flatMap((call) => {
+    const tool = findTool(state, call.name);
+    return tool === undefined ? [] : [toolInput(run, { call, tool })];
+  });
+  const span = getOpenBatch(state)?.span;
+  const input = {
+    calls: inputs,
+    atOnce: callsAtOnce(state),
+    ...(span !== undefined && { span }),
+  };
+  try {
+    const result = await runReads(input);
+    recordNow(run, { type: 'completed', task: INLINE, result });
+  } catch (error) {
+    recordNow(run, failureFact(INLINE, error));
+  }
+}
+
 function activityFor(
   run: RunContext,
   { call, tool, input }: Execution & { readonly input: RunToolInput },
@@ -167,11 +195,13 @@ function currentInput(
   const once = again && !work?.retried && { again };
   const evaluation = isUnjudged(input.call) && !work?.approved && { evaluateRules: true as const };
   const paid = work?.paid !== undefined && { paid: work.paid };
+  const tries = work?.tries !== undefined && { tries: work.tries };
   return {
     ...rest,
     ...once,
     ...evaluation,
     ...paid,
+    ...tries,
     ...(form !== undefined && { accepted: form }),
   };
 }

@@ -1,5 +1,6 @@
 import { condition } from '@temporalio/workflow';
 import { findTool, openCalls } from '../../core/calls/batch.js';
+import { inlineCalls } from '../../core/calls/inline.js';
 import { callsAtOnce, toolAt } from '../../core/state/turn-definition.js';
 import { apply, toEvents } from '../../core/interpret/loop.js';
 import { requestDue } from '../../core/requests/raise-requests.js';
@@ -8,8 +9,8 @@ import { getOpenBatch, openCallById } from '../../core/state/turn.js';
 import type { ToolCall } from '../../core/transcript/messages.js';
 import { findWork } from '../../core/state/work.js';
 import { checkProposal } from '../requests.js';
-import { type RunContext, actionNow, mustLeave } from '../run-context.js';
-import { executeAgentCall, executeToolCall, mayExecute } from './execute-call.js';
+import { type RunContext, actionNow, mustLeave, runsLocally } from '../run-context.js';
+import { executeAgentCall, executeInline, executeToolCall, mayExecute } from './execute-call.js';
 
 /**
  * Executes calls of the open batch: the first ones (`callsAtOnce`) are scheduled in one workflow
@@ -17,6 +18,8 @@ import { executeAgentCall, executeToolCall, mayExecute } from './execute-call.js
  * executed, too. No call begins after an interruption or a pause, or when the segment is full.
  */
 export async function runCalls(run: RunContext, calls: readonly ToolCall[]): Promise<void> {
+  const inline = inlineCalls(run.state);
+  if (inline.length > 0 && runsLocally(run)) return await executeInline(run, inline);
   if (isAlone(run)) {
     for (const call of calls) await runCall(run, call);
     return;
