@@ -19,6 +19,7 @@ import { measureGraphs } from './rows/graphs.js';
 import { measureHistory } from './rows/history.js';
 import { measureIdle } from './rows/idle.js';
 import { measureInbox } from './rows/inbox.js';
+import { measureInline } from './rows/inline.js';
 import { measureKill } from './rows/kill.js';
 import { measureLatency } from './rows/latency.js';
 import { measureLive } from './rows/live.js';
@@ -31,6 +32,7 @@ import { table } from './table.js';
 
 const GROUPS: Readonly<Record<string, (bench: Bench) => Promise<readonly Row[]>>> = {
   latency: measureLatency,
+  inline: measureInline,
   throughput: measureThroughput,
   completions: measureCompletions,
   'one-step': measureOneStep,

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import type { WorkflowHandle } from '@temporalio/client';
 import { openingMessage, type Script } from '../conversation.js';
-import type { Bench } from './bench.js';
+import type { Bench, BenchWorker } from './bench.js';
 
 export type ModelKind = 'scripted' | 'http';
 /** An agent of the bench that the bare loop's models have no counterpart for. */
-export type OwnAgent = 'extract';
+export type OwnAgent = 'extract' | 'inline' | 'inline-http' | 'reading';
 export const MODELS: readonly ModelKind[] = ['scripted', 'http'];
 
 /** One side of a comparison, ready to run. */
@@ -14,6 +14,8 @@ export interface Side {
   start(model: ModelKind | OwnAgent, script: Script): Promise<WorkflowHandle>;
   /** Milliseconds from start to result. */
   run(model: ModelKind | OwnAgent, script: Script): Promise<number>;
+  /** CPU time of its worker since it began, in ms. */
+  cpuMs(): Promise<number>;
 }
 
 export interface Pair {
@@ -27,14 +29,14 @@ export async function startPair(bench: Bench): Promise<Pair> {
   const perdure = await bench.worker('perdure');
   const bare = await bench.worker('bare');
   return {
-    perdure: side((model, script) =>
+    perdure: side(perdure, (model, script) =>
       bench.client.workflow.start('agent', {
         taskQueue: perdure.queue,
         workflowId: randomUUID(),
         args: [{ agent: model, message: openingMessage(script) }],
       }),
     ),
-    bare: side((model, script) =>
+    bare: side(bare, (model, script) =>
       bench.client.workflow.start('bareLoop', {
         taskQueue: bare.queue,
         workflowId: randomUUID(),
@@ -47,7 +49,7 @@ export async function startPair(bench: Bench): Promise<Pair> {
   };
 }
 
-function side(start: Side['start']): Side {
+function side(worker: BenchWorker, start: Side['start']): Side {
   return {
     start,
     async run(model, script) {
@@ -56,5 +58,6 @@ function side(start: Side['start']): Side {
       await handle.result();
       return performance.now() - begun;
     },
+    cpuMs: async () => (await worker.reading()).cpuMs,
   };
 }

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { z } from 'zod';
 import type { Agent } from '../../src/agents/agent.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
@@ -19,6 +20,33 @@ const work = defineTool({
   effect: 'read',
   execute: async (call) => resultOf(call),
 });
+
+/** The same within the workflow task. */
+const inlineWork = defineTool({
+  name: 'work',
+  description: 'does a step',
+  input,
+  effect: 'read',
+  inline: true,
+  execute: (call) => resultOf(call),
+});
+
+/** Milliseconds of a read of the network in the same building. */
+export const READ_MS = 20;
+
+function reading(name: string, inline: boolean): Tool {
+  return defineTool({
+    name,
+    description: 'reads',
+    input,
+    effect: 'read',
+    inline,
+    async execute(call) {
+      await pause(READ_MS);
+      return resultOf(call);
+    },
+  });
+}
 
 /** The same for a tool whose calls are remembered for the rest of the turn. */
 const change = defineTool({
@@ -73,6 +101,9 @@ export function benchAgents(world: {
   return [
     agent('scripted', 'scripted', [work]),
     agent('http', 'stub', [work]),
+    agent('inline', 'scripted', [inlineWork, reading('read', true)]),
+    agent('inline-http', 'stub', [inlineWork]),
+    agent('reading', 'scripted', [reading('read', false)]),
     agent('streamed', 'streamed', [work]),
     agent('speaking', 'speaking', [work]),
     defineAgent({

@@ -328,8 +328,10 @@ function envOf(id: string): Record<string, string> {
 }
 
 async function start(id: string): Promise<WorkflowHandle> {
-  const input = { agent: 'fatal', message: id };
   // The server notices the death of a worker in a workflow task by this timeout.
   const options = { taskQueue: id, workflowId: id, workflowTaskTimeout: '2 seconds' } as const;
-  return await rig.client.workflow.start('agent', { ...options, args: [input] });
+  return await rig.client.workflow.start('agent', {
+    ...options,
+    args: [{ agent: 'fatal', message: id }],
+  });
 }
