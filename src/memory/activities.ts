@@ -10,12 +10,11 @@ import { type ActivityResult, optionalTsToMs } from '../temporal/sdk-internals.j
 import {
   type Attempt,
   type AttemptHost,
-  TaskLostError,
   createAttempt,
   loseAttempt,
   runAttempt,
 } from './attempt.js';
-import { type LocalActivity, toId } from './outgoing.js';
+import { toId } from './outgoing.js';
 import { type AttributesOf, NAMESPACE, idOf } from './events.js';
 import { type Segment, append } from './segment.js';
 
@@ -53,7 +52,7 @@ export interface PendingActivity {
 
 /** Numbers of Temporal's `RetryState` and `TimeoutType`. */
 const RETRY = { inProgress: 1, nonRetryable: 2, timeout: 3, maximumAttempts: 4 } as const;
-const TIMEOUT = { startToClose: 1, scheduleToClose: 3, heartbeat: 4 } as const;
+export const TIMEOUT = { startToClose: 1, scheduleToClose: 3, heartbeat: 4 } as const;
 const TIMEOUT_NAMES: Readonly<Record<number, string>> = {
   [TIMEOUT.startToClose]: 'StartToClose',
   [TIMEOUT.scheduleToClose]: 'ScheduleToClose',
@@ -228,7 +227,8 @@ function infoOf(
   };
 }
 
-function placeOf({ workflowId, runId, workflowType, taskQueue }: Segment) {
+/** Where an activity runs, as its context says. */
+export function placeOf({ workflowId, runId, workflowType, taskQueue }: Segment) {
   return {
     activityNamespace: NAMESPACE,
     namespace: NAMESPACE,
@@ -265,7 +265,8 @@ function timeOut(
   else retryOrEnd(host, activity, failure, end);
 }
 
-function timeoutFailure(
+/** Returns the failure of an activity that has taken too long. */
+export function timeoutFailure(
   type: number,
   { details, lastFailure }: Pick<PendingActivity, 'details' | 'lastFailure'> = NOTHING_KNOWN,
 ): Failure {
@@ -363,45 +364,4 @@ function endActivity(host: ActivityHost, activity: PendingActivity, end: End): v
       append(segment, { kind, at, attributes: { ...place, failure, retryState } });
     }
   });
-}
-
-/** Executes a local activity, which has one attempt. Rejects with a `TaskLostError`. */
-export async function runLocalActivity(
-  host: ActivityHost,
-  segment: Segment,
-  local: LocalActivity,
-): Promise<ActivityResult> {
-  const now = Date.now();
-  const timeoutMs = optionalTsToMs(local.startToCloseTimeout) ?? 0;
-  const attempt = createAttempt(
-    host,
-    {
-      ...placeOf(segment),
-      activityId: local.activityId ?? '',
-      activityType: local.activityType ?? '',
-      attempt: 1,
-      isLocal: true,
-      heartbeatDetails: undefined,
-      scheduledTimestampMs: now,
-      currentAttemptScheduledTimestampMs: now,
-      startToCloseTimeoutMs: timeoutMs,
-      scheduleToCloseTimeoutMs: optionalTsToMs(local.scheduleToCloseTimeout) ?? 0,
-    },
-    () => undefined,
-  );
-  const input = { payloads: local.arguments ?? [] };
-  const header = { fields: local.headers ?? {} };
-  let cancel: (() => void) | undefined;
-  const over = new Promise<ActivityResult>((resolve, reject) => {
-    host.locals.set(attempt, () => reject(new TaskLostError()));
-    const failure = timeoutFailure(TIMEOUT.startToClose);
-    const at = host.clock.now() + timeoutMs;
-    cancel = host.clock.set({ at, kind: 'timeout' }, () => resolve({ failed: { failure } }));
-  });
-  try {
-    return await Promise.race([runAttempt(host, attempt, { input, header }), over]);
-  } finally {
-    host.locals.delete(attempt);
-    cancel?.();
-  }
 }

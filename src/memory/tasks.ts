@@ -1,6 +1,6 @@
 import { type Update, type Segment, append, isClosed, notifyWatchers } from './segment.js';
-import { runLocalActivity } from './activities.js';
 import { TaskLostError } from './attempt.js';
+import { runLocalActivity } from './local-activity.js';
 import { commandRecorded } from './commands.js';
 import { ENDS, type Outgoing, toId } from './outgoing.js';
 import { follow } from './effects.js';
