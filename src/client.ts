@@ -55,6 +55,10 @@ export type {
   ScheduleRow,
 } from './client/schedule/view.js';
 
+// Encryption
+export type { EncryptionOptions } from './encryption/keyring.js';
+export { encryptionCodec } from './encryption/payload-codec.js';
+
 // Clients
 export type {
   ArtifactsField,

@@ -5,6 +5,7 @@ import { withCalled } from './agents/agent-definition.js';
 import type { RequestOptions } from './agents/agent-parts.js';
 import { InputError } from './core/errors.js';
 import { type Duration, show } from './core/text/text.js';
+import { type EncryptionOptions, encryptionProblem } from './encryption/keyring.js';
 import { findPrice, findWindow } from './models/known-models.js';
 import type { ModelEntry } from './models/model-entry.js';
 import { secretNamesProblem } from './secrets/known.js';
@@ -104,6 +105,11 @@ export interface Config extends RequestOptions {
   readonly secrets?: readonly string[];
   /** Who may use the HTTP server (`perdure serve`), and for what. */
   readonly serve?: ServeOptions;
+  /**
+   * Keys with which everything that runs record is encrypted; default: those of
+   * PERDURE_ENCRYPTION_KEYS, else none.
+   */
+  readonly encryption?: EncryptionOptions;
 }
 
 const names = z.array(z.string().min(1));
@@ -167,6 +173,7 @@ const configOptions = z.strictObject({
   namespace: z.string().optional(),
   secrets: z.unknown().optional(),
   serve: serveOptions.optional(),
+  encryption: z.unknown().optional(),
   ...requestOptions,
 } satisfies OptionSchemas<Config>);
 
@@ -193,6 +200,8 @@ export function defineConfig(config: Config): Config {
   checkOptions('config', { schema: configOptions, options: config });
   const problem = secretNamesProblem(config.secrets, 'config');
   if (problem !== null) throw new InputError(problem);
+  const keys = config.encryption === undefined ? null : encryptionProblem(config.encryption);
+  if (keys !== null) throw new InputError(keys);
   assertRules(config.rules, 'config');
   const agents = withCalled(config.agents);
   assertRuleNames(config.rules, agents, 'config');

@@ -60,6 +60,12 @@ export const WALLS: readonly Wall[] = [
     why: 'Connections, task queues, and search attributes: what any Temporal program needs.',
   },
   {
+    folder: 'encryption',
+    folders: ['core', 'secrets', 'storage', 'temporal'],
+    packages: [NODE, COMMON, WORKER],
+    why: 'Encrypts what leaves the process: payloads, messages of failures, and blobs.',
+  },
+  {
     folder: 'server',
     folders: ['core', 'storage', 'temporal'],
     packages: [NODE, CLIENT, 'zod'],
@@ -145,7 +151,7 @@ export const WALLS: readonly Wall[] = [
   },
   {
     folder: 'config.ts',
-    folders: ['core', 'secrets', 'validation', 'agents', 'models'],
+    folders: ['core', 'secrets', 'validation', 'encryption', 'agents', 'models'],
     packages: ['zod'],
     why: 'The configuration lists agents and models.',
   },
@@ -191,6 +197,7 @@ export const WALLS: readonly Wall[] = [
       'validation',
       'storage',
       'temporal',
+      'encryption',
       'server',
       'history',
       'tools',
@@ -212,6 +219,7 @@ export const WALLS: readonly Wall[] = [
       'validation',
       'storage',
       'temporal',
+      'encryption',
       'server',
       'workflows',
       'updates',

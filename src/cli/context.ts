@@ -3,6 +3,7 @@ import type { Command as Entry } from 'commander';
 import type { Config } from '../config.js';
 import { PERDURE_ERROR_CODES } from '../core/errors.js';
 import type { ServerHandle } from '../server/server-settings.js';
+import type { Stores } from '../storage/tool-lock.js';
 
 /** Options that every command accepts. */
 export interface GlobalOptions {
@@ -43,6 +44,8 @@ export interface CliContext {
   server(request?: ServerRequest): Promise<ServerHandle>;
   /** Connects once; the program closes the client when the command ends. */
   client(request?: ServerRequest): Promise<Client>;
+  /** Opens the stores of this home once, with the keys of the configuration. */
+  stores(): Promise<Required<Stores>>;
   taskQueue(): Promise<string>;
 }
 

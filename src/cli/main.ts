@@ -4,6 +4,7 @@ import { CommanderError } from 'commander';
 import type { Config } from '../config.js';
 import { learnSecrets } from '../secrets/known.js';
 import { redact } from '../secrets/redact.js';
+import type { Stores } from '../storage/tool-lock.js';
 import type { ServerHandle } from '../server/server-settings.js';
 import { perdureHome } from '../storage/files.js';
 import { resolveTaskQueue } from '../temporal/task-queue.js';
@@ -72,6 +73,7 @@ export function createContext(options: GlobalOptions, env: NodeJS.ProcessEnv): O
   let config: Promise<Config> | undefined;
   let server: Promise<ServerHandle> | undefined;
   let client: Promise<Client> | undefined;
+  let stores: Promise<Required<Stores>> | undefined;
   const color = isColorWanted(env);
   const json = options.json ?? false;
   const connect = async (request: ServerRequest): Promise<Client> => {
@@ -95,6 +97,7 @@ export function createContext(options: GlobalOptions, env: NodeJS.ProcessEnv): O
         throw error;
       })),
     client: (request = {}) => (client ??= connect(request)),
+    stores: () => (stores ??= openStoresOf(context)),
     async taskQueue() {
       if (options.taskQueue !== undefined) return options.taskQueue;
       return resolveTaskQueue(await context.config(), env);
@@ -104,6 +107,20 @@ export function createContext(options: GlobalOptions, env: NodeJS.ProcessEnv): O
     },
   };
   return context;
+}
+
+async function openStoresOf(context: CliContext): Promise<Required<Stores>> {
+  const { home, env } = context;
+  const [{ openStores }, { sealedBlobs }, { keyringFrom }] = await Promise.all([
+    import('../storage/file-stores.js'),
+    import('../encryption/sealed-stores.js'),
+    import('../encryption/keyring.js'),
+  ]);
+  const { blobs, ...stores } = openStores(home, env);
+  return {
+    ...stores,
+    blobs: sealedBlobs(blobs, keyringFrom((await context.config()).encryption, env)),
+  };
 }
 
 async function loadConfigOf(options: GlobalOptions, env: NodeJS.ProcessEnv): Promise<Config> {

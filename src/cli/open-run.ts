@@ -6,7 +6,6 @@ import { statusText } from '../core/state/status.js';
 import { visible } from '../core/state/summaries.js';
 import { endOfRun } from '../history/pending-work.js';
 import { type RunReading, readRun } from '../history/read-run.js';
-import { openStores } from '../storage/file-stores.js';
 import { hasLiveWorker } from '../temporal/pollers.js';
 import { type CliContext, CommandError, UsageError } from './context.js';
 import { formatAgo, formatDateTime } from './format/format.js';
@@ -36,7 +35,7 @@ export async function openRun(
   noteServer(context, await context.server());
   const client = await context.client();
   try {
-    const stores = archive ? openStores(context.home, context.env) : {};
+    const stores = archive ? await context.stores() : {};
     const run = await readRun(client, id, stores);
     if (run.description === null) noteArchived(context, run);
     return { client, run };
@@ -44,7 +43,7 @@ export async function openRun(
     if (!NoRunError.isInstance(error)) throw error;
     const isArchived =
       !archive &&
-      (await readRun(client, id, openStores(context.home, context.env)).then(
+      (await readRun(client, id, await context.stores()).then(
         () => true,
         () => false,
       ));

@@ -9,6 +9,7 @@ import type {
 import type { Json, JsonObject } from '../core/text/json.js';
 import type { Attachment, SuppliedMessage } from '../core/transcript/messages.js';
 import type { Outcome } from '../core/transcript/outcome.js';
+import type { EncryptionOptions } from '../encryption/keyring.js';
 import type { Archive, BlobStore } from '../storage/blob-store.js';
 import type { ToolLock } from '../storage/tool-lock.js';
 import type { ConnectionSettings } from '../temporal/connection.js';
@@ -62,6 +63,11 @@ export interface ClientOptions extends ConnectionSettings {
    */
   readonly answers?: false;
   /**
+   * The keys with which workers encrypt; default: those of `config`, else of PERDURE_ENCRYPTION_KEYS. With
+   * `client`, they apply to stored data only: give that client `encryptionCodec(…)` as its codec.
+   */
+  readonly encryption?: EncryptionOptions;
+  /**
    * The configuration of the workers. Its server, namespace, and task queue take precedence over
    * the environment, as for `createWorker`. An unknown agent is refused at once, with the nearest
    * name.
@@ -69,6 +75,7 @@ export interface ClientOptions extends ConnectionSettings {
   readonly config?: ConnectionSettings & {
     readonly agents: readonly KnownAgent[];
     readonly taskQueue?: string;
+    readonly encryption?: EncryptionOptions;
   };
 }
 

@@ -6,6 +6,9 @@ import type { Ask } from '../core/input/inbox.js';
 import { toLimits } from '../core/input/input.js';
 import { mayAnswer } from '../core/requests/answer-by-message.js';
 import { isObject } from '../core/text/json.js';
+import { type Keyring, keyringFrom } from '../encryption/keyring.js';
+import { dataConverter } from '../encryption/payload-codec.js';
+import { sealedBlobs } from '../encryption/sealed-stores.js';
 import { describeRun } from '../history/read-run.js';
 import { liveWorkers, readLiveHosts } from '../live/live-workers.js';
 import { type RunStreams, createRunStreams } from '../live/run-streams.js';
@@ -129,6 +132,7 @@ const clientOptions = z.strictObject({
   toolLock: checkedLater,
   by: checkedLater,
   answers: z.literal(false).optional(),
+  encryption: checkedLater,
 } satisfies OptionSchemas<ClientOptions>);
 
 function assertClientOptions(options: ClientOptions): void {
@@ -146,10 +150,12 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
   assertOneSdk();
   const { by, config, env = process.env, answers: mayAnswerBy } = settings;
   const home = settings.home ?? perdureHome(env);
-  const { client, disconnect } = await connect(settings, { env, home });
+  const keyring = keyringFrom(settings.encryption ?? config?.encryption, env);
+  const { client, disconnect } = await connect(settings, { env, home, keyring });
   const taskQueue = settings.taskQueue ?? resolveTaskQueue(config ?? {}, env);
   const stores = openStores(home, env);
-  const { archive = stores.archive, blobs = stores.blobs } = settings;
+  const { archive = stores.archive } = settings;
+  const blobs = sealedBlobs(settings.blobs ?? stores.blobs, keyring);
   const streams = createRunStreams(client, {
     ownProcess: true,
     sources: [
@@ -295,7 +301,11 @@ interface Connected {
 
 async function connect(
   options: ClientOptions,
-  place: { readonly env: Readonly<Record<string, string | undefined>>; readonly home: string },
+  place: {
+    readonly env: Readonly<Record<string, string | undefined>>;
+    readonly home: string;
+    readonly keyring: Keyring | null;
+  },
 ): Promise<Connected> {
   if (options.client !== undefined)
     return { client: options.client, disconnect: async () => undefined };
@@ -315,7 +325,8 @@ async function connect(
     const client = new Client({
       connection,
       namespace: target.namespace,
-      interceptors: { workflow: [clientSpans()] },
+      interceptors: { workflow: [clientSpans({ baggage: place.keyring === null })] },
+      ...dataConverter(place.keyring),
     });
     return { client, disconnect: () => connection.close() };
   } catch (error) {

@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
-import { Client, Connection } from '@temporalio/client';
+import { Client, type ClientOptions, Connection } from '@temporalio/client';
 import { InputError, NoRunError } from '../core/errors.js';
 import { show, visibleJson } from '../core/text/text.js';
 import { deletedRunMessage } from '../history/read-run.js';
@@ -148,6 +148,7 @@ export async function startLiveServer(
     home,
     archive,
     hosts = [],
+    converter = {},
   }: {
     readonly hub: LiveHub;
     readonly target: ConnectionTarget;
@@ -157,12 +158,14 @@ export async function startLiveServer(
     readonly archive: Archive;
     /** The machines, besides this one, whose workers may be read. */
     readonly hosts?: readonly string[];
+    /** With a codec, if payloads are encrypted. */
+    readonly converter?: Partial<Pick<ClientOptions, 'dataConverter'>>;
   },
 ): Promise<LiveServer> {
   let opened: Promise<{ streams: RunStreams; connection: Connection }> | undefined;
   const open = async (): Promise<{ streams: RunStreams; connection: Connection }> => {
     const connection = Connection.lazy({ ...target.options, ...CHANNEL_OPTIONS });
-    const client = new Client({ connection, namespace: target.namespace });
+    const client = new Client({ connection, namespace: target.namespace, ...converter });
     const sources = [hubSource(hub), liveWorkers(home, { except: server.url, hosts })];
     return { streams: createRunStreams(client, { sources }), connection };
   };

@@ -99,10 +99,17 @@ export function quietly<T>(work: () => T): T | undefined {
   }
 }
 
+/** What of a trace goes into headers, which no codec encrypts. */
+interface TraceOptions {
+  /** Whether OpenTelemetry's baggage does, which holds what a program puts there. */
+  readonly baggage: boolean;
+}
+
 /** Returns headers for Temporal with the active trace; the same headers if there is none. */
-function withTrace(headers: Headers): Headers {
+function withTrace(headers: Headers, { baggage }: TraceOptions): Headers {
   const carrier: Record<string, string> = {};
   quietly(() => propagation.inject(context.active(), carrier));
+  if (!baggage) delete carrier['baggage'];
   if (Object.keys(carrier).length === 0 || headers[TRACE_HEADER] !== undefined) return headers;
   return { ...headers, [TRACE_HEADER]: defaultPayloadConverter.toPayload(carrier) };
 }
@@ -155,13 +162,13 @@ export function withTraces(given: WorkerInterceptors = {}): WorkerInterceptors {
  * Returns the interceptor of perdure's clients. It creates a span for each start of a run and for
  * each message; the run continues the trace of that span.
  */
-export function clientSpans(): WorkflowClientInterceptor {
+export function clientSpans(options: TraceOptions = { baggage: true }): WorkflowClientInterceptor {
   return {
     async startWithDetails(input, next) {
       const { workflowId } = input.options;
       const named = agentIn(input.workflowType, input.options.args);
       return await inSpan(...invocation(named, workflowId), async () =>
-        next({ ...input, headers: withTrace(input.headers) }),
+        next({ ...input, headers: withTrace(input.headers, options) }),
       );
     },
     async startUpdateWithStart(input, next) {
@@ -170,8 +177,8 @@ export function clientSpans(): WorkflowClientInterceptor {
       return await inSpan(...invocation(named, workflowId), async () =>
         next({
           ...input,
-          workflowStartHeaders: withTrace(input.workflowStartHeaders),
-          updateHeaders: withTrace(input.updateHeaders),
+          workflowStartHeaders: withTrace(input.workflowStartHeaders, options),
+          updateHeaders: withTrace(input.updateHeaders, options),
         }),
       );
     },
@@ -179,14 +186,14 @@ export function clientSpans(): WorkflowClientInterceptor {
       if (input.updateName !== 'ask') return await next(input);
       const { workflowId } = input.workflowExecution;
       return await inSpan(...invocation('', workflowId), async () =>
-        next({ ...input, headers: withTrace(input.headers) }),
+        next({ ...input, headers: withTrace(input.headers, options) }),
       );
     },
     async signalWithStart(input, next) {
       const { workflowId } = input.options;
       const named = agentIn(input.workflowType, input.options.args);
       return await inSpan(...invocation(named, workflowId), async () =>
-        next({ ...input, headers: withTrace(input.headers) }),
+        next({ ...input, headers: withTrace(input.headers, options) }),
       );
     },
     async signal(input, next) {
@@ -194,7 +201,7 @@ export function clientSpans(): WorkflowClientInterceptor {
       if (input.signalName !== 'message') return await next(input);
       const { workflowId } = input.workflowExecution;
       await inSpan(...invocation('', workflowId), async () =>
-        next({ ...input, headers: withTrace(input.headers) }),
+        next({ ...input, headers: withTrace(input.headers, options) }),
       );
     },
   };

@@ -5,6 +5,7 @@
  */
 import { createRequire } from 'node:module';
 import { Script } from 'node:vm';
+import type { Payload } from '@temporalio/common';
 import type { Activity } from '@temporalio/worker/lib/activity.js';
 import type {
   Workflow,
@@ -115,6 +116,18 @@ export interface WorkerRuntime {
   readonly eventTypes: Readonly<Record<string, number>>;
 }
 
+let payloadType: PayloadType | undefined;
+
+/** Loads the message type of a payload, as Temporal's codecs in all languages encode it. */
+export function payloadProto(): PayloadType {
+  if (payloadType !== undefined) return payloadType;
+  const ours = createRequire(import.meta.url);
+  const common = createRequire(ours.resolve('@temporalio/common'));
+  const { temporal }: ProtoRoot = common('@temporalio/proto');
+  payloadType = temporal.api.common.v1.Payload;
+  return payloadType;
+}
+
 let runtime: WorkerRuntime | undefined;
 
 /**
@@ -153,6 +166,12 @@ export function workerRuntime(): WorkerRuntime {
   return runtime;
 }
 
+/** Encodes a payload as bytes, and decodes it. */
+interface PayloadType {
+  readonly encode: (payload: Payload) => { readonly finish: () => Uint8Array };
+  readonly decode: (bytes: Uint8Array) => Payload;
+}
+
 interface ProtoRoot {
   readonly coresdk: {
     readonly workflow_activation: {
@@ -161,6 +180,7 @@ interface ProtoRoot {
   };
   readonly temporal: {
     readonly api: {
+      readonly common: { readonly v1: { readonly Payload: PayloadType } };
       readonly enums: { readonly v1: { readonly EventType: Readonly<Record<string, number>> } };
     };
   };

@@ -43,9 +43,12 @@ const PLAIN = new Set([
   'json/protobuf',
   'binary/protobuf',
 ]);
+/** The encoding of an encrypted payload, also in the examples of Temporal. */
+export const ENCRYPTED = 'binary/encrypted';
 /** The metadata in which codecs name the key of an encrypted payload. */
-const KEY_ID = 'encryption-key-id';
-const FIX = 'use a client with the payload codec of the worker that wrote it';
+export const KEY_ID = 'encryption-key-id';
+const FIX =
+  'give the key in PERDURE_ENCRYPTION_KEYS or `encryption` of the configuration, or use a client with the payload codec of the worker that wrote it';
 
 /** Part of a history. */
 export interface HistoryPage {

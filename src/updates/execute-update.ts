@@ -298,7 +298,9 @@ async function classify(client: Client, { id }: UpdateTarget, error: unknown): P
   // The run may have accepted the update.
   if (isUnanswered(error)) return { delivery: 'unknown', shouldRetry: true };
   const code = grpcCode(error);
-  return { delivery: 'not_delivered', shouldRetry: code !== null && TRANSIENT.includes(code) };
+  // The server did not refuse it: perhaps only the answer cannot be decoded.
+  if (code === null) return { delivery: 'unknown', shouldRetry: false };
+  return { delivery: 'not_delivered', shouldRetry: TRANSIENT.includes(code) };
 }
 
 /**

@@ -1,7 +1,12 @@
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { Worker, type WorkflowBundle, bundleWorkflowCode } from '@temporalio/worker';
+import {
+  Worker,
+  type WorkflowBundle,
+  type WorkflowBundleOption,
+  bundleWorkflowCode,
+} from '@temporalio/worker';
 import { DeterminismViolationError } from '@temporalio/workflow';
 import { isObject, parseJson } from '../core/text/json.js';
 import { type History, historyFromJson } from '../history/history-event.js';
@@ -14,6 +19,7 @@ export const WORKFLOW_MODULES = {
   workflows: () => modulePath('../workflows/index'),
   interceptors: () => modulePath('../workflows/interceptors'),
   payloadConverter: () => modulePath('../workflows/payload-converter'),
+  failureConverter: () => modulePath('../workflows/failure-converter'),
   /** Loads the engine once for all runs, and sets the stack depth of perdure's own workers. */
   preload: () => modulePath('../workflows/preload'),
   /** Loads the engine, without a setting that would affect workflows other than perdure's. */
@@ -48,6 +54,18 @@ export async function loadWorkflowCode(): Promise<WorkflowBundle | { codePath: s
   return await bundled;
 }
 
+/** The word in workflows/failure-converter.ts, and that of the same length which replaces it. */
+const [IN_CLEAR, ENCODED] = ['perdure: failures in clear', 'perdure: failures in coded'];
+
+/**
+ * Returns workflow code for a worker that encrypts: the texts of failures become payloads. Code with a
+ * failure converter of its own does not change.
+ */
+export async function sealedWorkflowCode(bundle: WorkflowBundleOption): Promise<WorkflowBundle> {
+  const code = 'code' in bundle ? bundle.code : await readFile(bundle.codePath, 'utf8');
+  return { ...bundle, code: code.replace(IN_CLEAR, ENCODED) };
+}
+
 /** Gives the bundle that workers of this process take instead of making one from the sources. */
 export function setWorkflowCode(bundle: WorkflowBundle): void {
   bundled = Promise.resolve(bundle);
@@ -65,6 +83,7 @@ export async function bundleWorkflows(): Promise<WorkflowBundle> {
     workflowsPath: WORKFLOW_MODULES.workflows(),
     workflowInterceptorModules: [WORKFLOW_MODULES.interceptors()],
     payloadConverterPath: WORKFLOW_MODULES.payloadConverter(),
+    failureConverterPath: WORKFLOW_MODULES.failureConverter(),
     preloadModules: [WORKFLOW_MODULES.preload()],
     webpackConfigHook: (config) => ({
       ...config,

@@ -15,9 +15,17 @@ import { resolveLiveOptions } from '../live/live-options.js';
 import { readLiveHosts } from '../live/live-workers.js';
 import type { LiveServer, StartLiveServer } from '../live/live-server.js';
 import { containStrayErrors } from '../tools/errors.js';
-import { WORKER_SETTINGS, onShutdown, createWorkerParts, installRuntimeOf } from './parts.js';
+import {
+  WORKER_SETTINGS,
+  createWorkerParts,
+  hideTexts,
+  installRuntimeOf,
+  onShutdown,
+} from './parts.js';
 import { assertWorkerOptions, type WorkerOptions } from './options.js';
-import { loadWorkflowCode } from './bundle.js';
+import { loadWorkflowCode, sealedWorkflowCode } from './bundle.js';
+import { keyringFrom } from '../encryption/keyring.js';
+import { dataConverter, sealedFailures } from '../encryption/payload-codec.js';
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 
@@ -83,7 +91,7 @@ async function start({
   );
   const { address, namespace } = target;
   const taskQueue = options.taskQueue ?? resolveTaskQueue(config, env);
-  const loadCode = async () => options.workflowBundle ?? (await loadWorkflowCode());
+  const { converter, interceptors, loadCode } = encryptionOf(options);
   const deployed = await toWorkerBuild(options, { address, namespace, loadCode });
   const { live = false } = options;
   const liveOptions = live === false ? null : resolveLiveOptions(live, env);
@@ -97,7 +105,7 @@ async function start({
   try {
     const hosts = readLiveHosts(env);
     const archive = options.archive ?? openStores(home, env).archive;
-    const place = { hub, target, taskQueue, home, archive, hosts };
+    const place = { hub, target, taskQueue, home, archive, hosts, converter };
     liveServer = liveOptions && (await openLiveServer(liveOptions, place));
     const worker = await Worker.create({
       connection,
@@ -106,7 +114,8 @@ async function start({
       ...(options.workflows !== false && { workflowBundle: await loadCode() }),
       activities: parts.activities,
       ...WORKER_SETTINGS,
-      interceptors: withTraces(options.interceptors),
+      interceptors,
+      ...converter,
       ...(options.activities === false && { enableNonLocalActivities: false }),
       ...(options.shutdownGrace !== undefined && {
         shutdownGraceTime: toMs(options.shutdownGrace),
@@ -140,6 +149,18 @@ async function start({
     await connection.close();
     throw error;
   }
+}
+
+/** Returns what a worker with keys does differently: its converter, and how its workflow code records failures. */
+function encryptionOf({ config, env, workflowBundle, interceptors: given }: WorkerOptions) {
+  const keyring = keyringFrom(config.encryption, env ?? process.env);
+  if (keyring !== null) hideTexts();
+  const loadCode = async (): Promise<WorkflowBundleOption> => {
+    const bundle = workflowBundle ?? (await loadWorkflowCode());
+    return keyring === null ? bundle : await sealedWorkflowCode(bundle);
+  };
+  const interceptors = withTraces(keyring === null ? given : sealedFailures(given));
+  return { converter: dataConverter(keyring), interceptors, loadCode };
 }
 
 const doNothing = (): void => undefined;

@@ -21,6 +21,8 @@ import { assertRuleNames, rulesOn } from '../agents/options.js';
 import type { Config } from '../config.js';
 import { InputError } from '../core/errors.js';
 import type { Activities } from '../core/run/contract.js';
+import { keyringFrom } from '../encryption/keyring.js';
+import { sealedBlobs } from '../encryption/sealed-stores.js';
 import { isObject } from '../core/text/json.js';
 import { toMs } from '../core/text/text.js';
 import type { LiveHub } from '../live/attempts.js';
@@ -54,7 +56,7 @@ const DEFAULT_CACHE_BYTES = 64 * 1024 * 1024;
  * are invalid, or if an agent needs a capability that its model lacks.
  */
 export function createWorkerParts(
-  config: Pick<Config, 'agents' | 'models' | 'secrets' | keyof RequestOptions>,
+  config: Pick<Config, 'agents' | 'models' | 'secrets' | 'encryption' | keyof RequestOptions>,
   { env = process.env, ...options }: SharedWorkerOptions & { readonly hub?: LiveHub },
 ): WorkerParts {
   const { agents: definitions, models = {} } = config;
@@ -67,10 +69,11 @@ export function createWorkerParts(
   // Each prompt that is being rebuilt adds a listener.
   setMaxListeners(0, stopping.signal);
   const stores = openStores(perdureHome(env), env);
-  const blobs =
+  const stored =
     options.blobs === undefined
       ? workerStore(stores.blobs, { verified: true })
       : workerStore(options.blobs);
+  const blobs = sealedBlobs(stored, keyringFrom(config.encryption, env));
   const agents = createAgentCatalog(definitions, {
     defaultModel: env['PERDURE_MODEL'] ?? '',
     builtIn: [readResultTool(blobs)],
@@ -202,11 +205,48 @@ export function installRuntimeOf({ logger = new DefaultLogger(), ...rest }: Runt
   const level = logger instanceof DefaultLogger ? logger.level : 'TRACE';
   const redacting = new DefaultLogger(level, (entry) => {
     if (isLoggedTurn(entry)) return;
-    const { message, meta, level: given, timestampNanos } = entry;
+    const { level: given, timestampNanos } = entry;
+    const { message, meta } = textsHidden ? withoutTexts(entry) : entry;
     const fields = { ...(meta && redactFields(meta)), [LogTimestamp]: timestampNanos };
     logger.log(given, redactMessage(message), fields);
   });
   Runtime.install({ ...rest, logger: redacting });
+}
+
+let textsHidden = false;
+
+/**
+ * Keeps texts of runs out of this process's log, for workers that encrypt: an error may quote a message,
+ * an argument, or a reply, and a tool may log one. Readers with the key find the errors in the run.
+ */
+export function hideTexts(): void {
+  textsHidden = true;
+}
+
+const HIDDEN = '(encrypted)';
+/** The fields of an entry that hold no text of a run. */
+const SAFE_FIELDS = new Set(
+  (
+    'sdkComponent taskQueue namespace activityId activityType workflowId workflowRunId runId workflowType ' +
+    'attempt isLocal durationMs decision'
+  ).split(' '),
+);
+
+/** Returns an entry without what a tool, a model, or an error says in it. */
+function withoutTexts({ message, meta = {} }: LogEntry): Pick<LogEntry, 'message' | 'meta'> {
+  const fields = Object.entries(meta).filter(([name]) => SAFE_FIELDS.has(name));
+  const { error, report } = meta;
+  const shown = {
+    ...Object.fromEntries(fields),
+    ...(error instanceof Error && { error: error.name }),
+    ...(isObject(report) && { report: { ...report, message: HIDDEN } }),
+  };
+  // The workflow logs numbers and codes only.
+  if (meta['sdkComponent'] === 'workflow') return { message, meta: shown };
+  // What a tool logs comes with the fields that it gave.
+  if ('fields' in meta) return { message: HIDDEN, meta: shown };
+  const [head = '', ...rest] = message.split(/: |; |, but /, 2);
+  return { message: rest.length === 0 ? head : `${head}: ${HIDDEN}`, meta: shown };
 }
 
 /**

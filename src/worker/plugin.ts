@@ -5,6 +5,8 @@ import { defineConfig } from '../config.js';
 import { assertPluginOptions, type PluginOptions } from './options.js';
 import type { WorkerParts } from './parts.js';
 import { pollsHere } from '../live/process-hub.js';
+import { type Keyring, keyringFrom } from '../encryption/keyring.js';
+import { dataConverter, sealedFailures } from '../encryption/payload-codec.js';
 import { withTraces } from '../telemetry/spans.js';
 import { WORKFLOW_MODULES } from './bundle.js';
 
@@ -52,13 +54,14 @@ export function perdurePlugin(given: PluginOptions): PerdurePlugin {
       assertOneSdk();
       if (theirs.workflowsPath !== undefined) assertSameSdk(theirs.workflowsPath);
       await assertEngine(theirs.workflowBundle);
+      const keyring = keyringFrom(undefined, options.env ?? process.env);
       const { activities, stop, close } = createWorkerParts(config, options);
       parts.set(activities.loadAgent, { stop, close });
       return {
         ...theirs,
         ...(await mergeSettings(theirs)),
         activities: mergeActivities(theirs.activities ?? {}, activities),
-        interceptors: withTraces(theirs.interceptors),
+        ...withCodec(theirs, keyring),
       };
     },
     configureBundler,
@@ -71,6 +74,20 @@ export function perdurePlugin(given: PluginOptions): PerdurePlugin {
       const leave = pollsHere({ namespace, taskQueue });
       await next(worker).finally(leave).finally(own.close);
     },
+  };
+}
+
+/** Returns the options of a worker that encrypts, if there are keys, and that has no codec of its own. */
+function withCodec(
+  { interceptors, dataConverter: given }: WorkerOptions,
+  keyring: Keyring | null,
+): Pick<WorkerOptions, 'interceptors' | 'dataConverter'> {
+  if (keyring === null || given?.payloadCodecs !== undefined) {
+    return { interceptors: withTraces(interceptors) };
+  }
+  return {
+    interceptors: withTraces(sealedFailures(interceptors)),
+    dataConverter: { ...given, ...dataConverter(keyring).dataConverter },
   };
 }
 

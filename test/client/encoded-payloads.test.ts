@@ -163,7 +163,8 @@ describe('under a codec of the user', () => {
 });
 
 describe('without the codec', () => {
-  const why = /is encoded as "binary\/encrypted" \(key "k1"\); use a client with the payload codec/;
+  const why =
+    /is encoded as "binary\/encrypted" \(key "k1"\); give the key in PERDURE_ENCRYPTION_KEYS or `encryption` of the configuration, or use a client with the payload codec/;
 
   test.each([
     ['status', async () => await plain.status(id)],

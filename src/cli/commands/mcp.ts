@@ -15,7 +15,6 @@ import {
 } from '../../mcp/lock-tools.js';
 import type { McpServer } from '../../mcp/mcp-server.js';
 import { createSessions } from '../../mcp/session.js';
-import { openStores } from '../../storage/file-stores.js';
 import type { ToolLock } from '../../storage/tool-lock.js';
 import { type CliContext, type Command, CommandError, EXIT, UsageError } from '../context.js';
 import { formatCount } from '../format/format.js';
@@ -64,7 +63,7 @@ export const mcp: Command<McpOptions> = {
         agents,
         taskQueue,
         client: () => context.client(),
-        archive: openStores(context.home, context.env).archive,
+        archive: (await context.stores()).archive,
         ensureWorker: (queue: string) => ensureWorker(hostingFor(queue)),
         owner: () => (owner ??= mcpOwner(context.home)),
         allRuns,
@@ -179,7 +178,7 @@ export const mcpAccept: Command<McpAcceptOptions> = {
     ),
   async run(context, { server: name, tool, dryRun = false, yes = false }) {
     const servers = serversOf(await context.config(), name);
-    const { toolLock } = openStores(context.home, context.env);
+    const { toolLock } = await context.stores();
     const found = await findUnaccepted({ toolLock, env: context.env }, servers, tool);
     const isAccepted = !dryRun && found.length > 0 && (await isConfirmed(context, found, yes));
     if (isAccepted) {

@@ -2,7 +2,6 @@ import { visible } from '../../core/state/summaries.js';
 import { escapeJson } from '../../core/text/text.js';
 import { recordFrom } from '../../recordings/record-run.js';
 import { writeRecording } from '../../recordings/recording.js';
-import { openStores } from '../../storage/file-stores.js';
 import { type CliContext, type Command, EXIT, type ExitCode, UsageError } from '../context.js';
 import { formatCount } from '../format/format.js';
 import { withOptions } from '../input/options.js';
@@ -31,7 +30,7 @@ async function recordToFile(
   { id, out, redact = false }: RecordCommandOptions,
 ): Promise<ExitCode> {
   const { client } = await openRun(context, id, { archive: true });
-  const stores = openStores(context.home, context.env);
+  const stores = await context.stores();
   const recording = await recordFrom({ client, ...stores }, id, { redact });
   if (out === undefined) {
     context.out(escapeJson(JSON.stringify(recording, null, 2)));

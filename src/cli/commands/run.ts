@@ -9,7 +9,6 @@ import type { JsonObject } from '../../core/text/json.js';
 import type { Attachment } from '../../core/transcript/messages.js';
 import { nextTarget } from '../../history/follow-history.js';
 import { endOfRun } from '../../history/pending-work.js';
-import { openStores } from '../../storage/file-stores.js';
 import { type StartedRun, runIdProblem } from '../../updates/start.js';
 import { type CliContext, type Command, EXIT, type ExitCode, UsageError } from '../context.js';
 import { NothingRunsError, checkHome, isWorkedElsewhere } from '../hosting/hosting.js';
@@ -287,7 +286,7 @@ async function startFork(
       ...(id !== undefined && { id }),
       ...(open && { open }),
     };
-    return await forkRun(client, handle.id, given, openStores(context.home, context.env));
+    return await forkRun(client, handle.id, given, await context.stores());
   } catch (error) {
     if (error instanceof InputError) {
       throw new UsageError(inFlags(error.message.replace(/^fork\.at(\.\w+)?:/, flag)), {

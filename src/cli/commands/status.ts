@@ -9,7 +9,6 @@ import { type History, historyToJson } from '../../history/history-event.js';
 import { previousRunId, readSegment } from '../../history/segments.js';
 import { runToken } from '../../live/live-options.js';
 import type { Archive } from '../../storage/blob-store.js';
-import { openStores } from '../../storage/file-stores.js';
 import { pinnedBuild } from '../../temporal/pollers.js';
 import {
   type CliContext,
@@ -144,7 +143,7 @@ interface Opened extends OpenedRun {
 async function exportHistory(context: CliContext, options: ExportOptions): Promise<ExitCode> {
   const { id, out, segment, allSegments: all = false } = options;
   checkOptions(options);
-  const { archive } = openStores(context.home, context.env);
+  const { archive } = await context.stores();
   const opened = { ...(await openRun(context, id, { archive: true })), archive };
   if (all) return await exportAll(context, opened, out ?? '');
   const found =

@@ -20,7 +20,6 @@ import {
   withFullText,
 } from '../../history/run-transcript.js';
 import type { Archive } from '../../storage/blob-store.js';
-import { openStores } from '../../storage/file-stores.js';
 import { nearestFirst } from '../../validation/check-options.js';
 import {
   type CliContext,
@@ -75,7 +74,7 @@ async function printTranscript(context: CliContext, options: TranscriptOptions):
   checkRange({ '--from': from, '--until': to });
   checkView(options);
   const opened = await openRun(context, id, { archive: true });
-  const { archive } = openStores(context.home, context.env);
+  const { archive } = await context.stores();
   if (turns) return await printTurns(context, opened, archive);
   return await printMessages(context, { ...opened, archive }, options);
 }
@@ -109,7 +108,7 @@ async function printMessages(
   const messages = side ? read.messages : read.messages.filter((message) => !isSide(message));
   const hidden = read.messages.length - messages.length;
   const nodes = calls ? [] : await readNodeSteps(client, run, { archive, from, to });
-  const { blobs } = openStores(context.home, context.env);
+  const { blobs } = await context.stores();
   const shown = full
     ? await withFullText(messages, blobs, (reason) => context.note(`shown in part: ${reason}`))
     : messages;

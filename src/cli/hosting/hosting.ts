@@ -89,15 +89,26 @@ export async function openConnection(
   request: ServerRequest,
 ): Promise<{ client: Client; close: () => Promise<void> }> {
   const server = await context.server(request);
-  const [{ Client, Connection }, { CHANNEL_OPTIONS, connectionTarget }] = await Promise.all([
+  const [
+    { Client, Connection },
+    { CHANNEL_OPTIONS, connectionTarget },
+    { dataConverter },
+    { keyringFrom },
+  ] = await Promise.all([
     import('@temporalio/client'),
     import('../../temporal/connection.js'),
+    import('../../encryption/payload-codec.js'),
+    import('../../encryption/keyring.js'),
   ]);
   const { address, namespace } = server;
   const target = connectionTarget({ address, namespace }, connectionEnv(context.env, server));
   const connection = await Connection.connect({ ...target.options, ...CHANNEL_OPTIONS });
   return {
-    client: new Client({ connection, namespace }),
+    client: new Client({
+      connection,
+      namespace,
+      ...dataConverter(keyringFrom((await context.config()).encryption, context.env)),
+    }),
     close: () => connection.close(),
   };
 }

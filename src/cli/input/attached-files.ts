@@ -11,7 +11,6 @@ import { type AttachedArtifact, MAX_ARTIFACTS } from '../../core/input/turn-cont
 import { visible } from '../../core/state/summaries.js';
 import { parseForeignJson } from '../../core/text/json.js';
 import type { Attachment } from '../../core/transcript/messages.js';
-import { openStores } from '../../storage/file-stores.js';
 import { type CliContext, UsageError } from '../context.js';
 
 /**
@@ -20,10 +19,10 @@ import { type CliContext, UsageError } from '../context.js';
  * and the fix.
  */
 export async function attachedFiles(
-  { home, env }: CliContext,
+  context: CliContext,
   names: readonly string[] = [],
 ): Promise<readonly Attachment[]> {
-  const { blobs } = openStores(home, env);
+  const { blobs } = await context.stores();
   return await Promise.all(
     names.map(async (name): Promise<Attachment> => {
       if (/^https?:\/\//i.test(name)) return { type: 'image', url: name };
@@ -40,11 +39,11 @@ export async function attachedFiles(
 
 /** Binds the attachments of a message to the run that receives it. */
 export async function ownAttachments(
-  { home, env }: CliContext,
+  context: CliContext,
   run: string,
   message: { readonly attachments?: readonly Attachment[] },
 ): Promise<{ readonly attachments?: readonly Attachment[] }> {
-  return await claimAttachments(openStores(home, env).blobs, run, message);
+  return await claimAttachments((await context.stores()).blobs, run, message);
 }
 
 /** Reads a file. Checks the size first, to avoid reading a file that no provider accepts. */
@@ -110,17 +109,16 @@ export async function artifactFiles(given: readonly string[] = []): Promise<Arti
 
 /** Stores the artifacts of a message for the run that receives it. */
 export async function ownArtifacts(
-  { home, env }: CliContext,
+  context: CliContext,
   run: string,
   artifacts: ArtifactFiles,
 ): Promise<{ readonly artifacts?: readonly AttachedArtifact[] }> {
   if (Object.keys(artifacts).length === 0) return {};
-  return await storeArtifacts(openStores(home, env).blobs, run, { artifacts }).catch(
-    (error: unknown) => {
-      if (!(error instanceof InputError)) throw error;
-      throw new UsageError(error.message.replace(/^artifacts/, '--artifact'), { cause: error });
-    },
-  );
+  const { blobs } = await context.stores();
+  return await storeArtifacts(blobs, run, { artifacts }).catch((error: unknown) => {
+    if (!(error instanceof InputError)) throw error;
+    throw new UsageError(error.message.replace(/^artifacts/, '--artifact'), { cause: error });
+  });
 }
 
 async function readValue(file: string): Promise<unknown> {

@@ -131,9 +131,8 @@ function formatAnswer(answer: string | null, { reason }: Outcome): string | null
 async function fullAnswer(context: CliContext, outcome: Outcome): Promise<string | null> {
   const { answer, blob } = outcome;
   if (blob === undefined) return answer;
-  const { openStores } = await import('../../storage/file-stores.js');
   try {
-    return await openStores(context.home, context.env).blobs.get(blob);
+    return await (await context.stores()).blobs.get(blob);
   } catch (error) {
     context.note(
       `The answer is truncated: ${error instanceof Error ? error.message : String(error)}`,

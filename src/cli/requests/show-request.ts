@@ -61,13 +61,12 @@ export async function shownRequest(
  * Reads arguments from the blob store. If the store is elsewhere, `unreadable` holds the reason.
  */
 export async function readable(
-  { home, env }: CliContext,
+  context: CliContext,
   request: Request,
 ): Promise<{ readonly request: Request; readonly unreadable: string | null }> {
   if (!request.argumentsBlob && !request.parsedBlob) return { request, unreadable: null };
-  const { openStores } = await import('../../storage/file-stores.js');
   try {
-    const { blobs } = openStores(home, env);
+    const { blobs } = await context.stores();
     return { request: await withArguments(request, blobs), unreadable: null };
   } catch (error) {
     if (!BlobError.isInstance(error)) throw error;

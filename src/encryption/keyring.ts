@@ -1,0 +1,169 @@
+import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
+import { InputError, UnreadableError } from '../core/errors.js';
+import { isObject } from '../core/text/json.js';
+import { show } from '../core/text/text.js';
+import { learnSecrets } from '../secrets/known.js';
+
+/**
+ * The keys with which a team encrypts what its runs record. Every worker, client, and command that
+ * reads a run needs the key that the run was written with.
+ *
+ * @example
+ * ```ts
+ * // perdure.config.ts, with keys from the environment
+ * import { defineAgent, defineConfig } from 'perdure';
+ *
+ * const clerk = defineAgent({ name: 'clerk', instructions: 'Answer.', model: 'demo' });
+ * const { KEY_2026 = '', KEY_2025 = '' } = process.env;
+ *
+ * export default defineConfig({
+ *   agents: [clerk],
+ *   ...(KEY_2026 && {
+ *     encryption: { keys: { k2026: KEY_2026, ...(KEY_2025 && { k2025: KEY_2025 }) }, current: 'k2026' },
+ *   }),
+ * });
+ * ```
+ */
+export interface EncryptionOptions {
+  /**
+   * Keys by their ids: base64 of 32 random bytes each, as `openssl rand -base64 32` prints. An id is
+   * 1 to 64 letters, digits, `.`, `_`, and `-`; it is stored in clear beside what the key encrypts.
+   */
+  readonly keys: Readonly<Record<string, string>>;
+  /** The id of the key that encrypts. The other keys only decrypt. */
+  readonly current: string;
+}
+
+/** The environment variable with keys: `id:base64`, comma-separated, of which the first encrypts. */
+export const KEYS_VARIABLE = 'PERDURE_ENCRYPTION_KEYS';
+
+/** For what a key is used. Each purpose has keys of its own, derived from those of the team. */
+type Purpose = 'payload' | 'blob';
+
+/** Encrypts and decrypts with AES-256-GCM. */
+export interface Keyring {
+  /** The id of the key that encrypts. */
+  readonly current: string;
+  /**
+   * Encrypts bytes with the current key. For a blob, the same bytes give the same result, so a store
+   * that is addressed by content stores them once.
+   */
+  seal(purpose: Purpose, plain: Uint8Array): Buffer;
+  /**
+   * Decrypts bytes that the key with this id has encrypted. Throws an `UnreadableError` that names the
+   * key if it is not here, and if the bytes were changed.
+   */
+  open(purpose: Purpose, id: string, sealed: Uint8Array): Buffer;
+}
+
+const KEY_BYTES = 32;
+const IV_BYTES = 12;
+const TAG_BYTES = 16;
+const ID = /^[\w.-]{1,64}$/;
+const HOW = 'make one with: openssl rand -base64 32';
+
+/**
+ * Returns the keys of the options, else those of PERDURE_ENCRYPTION_KEYS; null if there are none.
+ * Throws an `InputError` that names the faulty key, and never shows its value.
+ */
+export function keyringFrom(
+  options: EncryptionOptions | undefined,
+  env: Readonly<Record<string, string | undefined>>,
+): Keyring | null {
+  if (options !== undefined) return keyringOf(options);
+  const given = optionsIn(env[KEYS_VARIABLE]);
+  return given === null ? null : keyringOf(given, KEYS_VARIABLE);
+}
+
+/** Returns the keys of the options. Throws an `InputError` that names the faulty key at `at`. */
+export function keyringOf(options: EncryptionOptions, at = 'encryption'): Keyring {
+  const problem = encryptionProblem(options, at);
+  if (problem !== null) throw new InputError(problem);
+  learnSecrets({ values: Object.values(options.keys) });
+  const keys = new Map(Object.entries(options.keys).map(([id, key]) => [id, deriveKeys(key)]));
+  return createKeyring(keys, options.current);
+}
+
+/** Returns what is wrong with the options, as `field: expected X, got Y; fix`; null if nothing is. */
+export function encryptionProblem(options: unknown, at = 'encryption'): string | null {
+  if (!isObject(options) || !isObject(options['keys'])) {
+    return `${at}: expected { keys: { id: key }, current: id }, got ${typeof options}; each key is base64 of 32 bytes: ${HOW}`;
+  }
+  const { keys, current } = options;
+  for (const [id, key] of Object.entries(keys)) {
+    if (!ID.test(id)) {
+      return `${at}: expected ids of 1 to 64 letters, digits, ".", "_", and "-", got ${show(id)}; rename the key`;
+    }
+    const length = typeof key === 'string' ? Buffer.from(key, 'base64').length : 0;
+    const isBase64 = typeof key === 'string' && /^[A-Za-z\d+/]{43}=$/.test(key.trim());
+    if (length === KEY_BYTES && isBase64) continue;
+    const got = typeof key === 'string' ? `${key.length} characters of another form` : typeof key;
+    return `${at}: key "${id}": expected base64 of ${KEY_BYTES} bytes (44 characters), got ${got}; ${HOW}`;
+  }
+  if (typeof current === 'string' && Object.hasOwn(keys, current)) return null;
+  const ids = Object.keys(keys).map((id) => show(id));
+  return `${at}: current: expected the id of one of the keys (${ids.join(', ')}), got ${show(current)}; name the key that encrypts`;
+}
+
+/** Reads the variable; null if it is not set. A part without an id becomes a key with an empty id. */
+function optionsIn(text = ''): EncryptionOptions | null {
+  const parts = text.split(',').filter((part) => part.trim() !== '');
+  if (parts.length === 0) return null;
+  const keys = parts.map((part) => {
+    const at = part.indexOf(':');
+    return [part.slice(0, Math.max(at, 0)).trim(), part.slice(at + 1).trim()] as const;
+  });
+  return { keys: Object.fromEntries(keys), current: keys[0]?.[0] ?? '' };
+}
+
+/** The keys of each purpose, and that from which a blob's initialization vector is made. */
+type DerivedKeys = Readonly<Record<Purpose | 'vector', Buffer>>;
+
+function deriveKeys(base64: string): DerivedKeys {
+  const master = Buffer.from(base64, 'base64');
+  const derive = (what: string): Buffer =>
+    Buffer.from(hkdfSync('sha256', master, '', `perdure 1 ${what}`, KEY_BYTES));
+  return { payload: derive('payload'), blob: derive('blob'), vector: derive('vector') };
+}
+
+function createKeyring(keys: ReadonlyMap<string, DerivedKeys>, current: string): Keyring {
+  const find = (id: string): DerivedKeys => {
+    const found = keys.get(id);
+    if (found !== undefined) return found;
+    const known = [...keys.keys()].map((key) => `"${key}"`).join(', ');
+    throw new UnreadableError(
+      `it is encrypted with key ${show(id)}, and only ${known} is known here; add the key to ${KEYS_VARIABLE}, or to \`encryption.keys\` of the configuration`,
+    );
+  };
+  return {
+    current,
+    seal(purpose, plain) {
+      const { [purpose]: key, vector } = find(current);
+      const iv = purpose === 'blob' ? vectorOf(vector, plain) : randomBytes(IV_BYTES);
+      const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(Buffer.from(current));
+      const body = [cipher.update(plain), cipher.final()];
+      return Buffer.concat([iv, cipher.getAuthTag(), ...body]);
+    },
+    open(purpose, id, sealed) {
+      const { [purpose]: key } = find(id);
+      try {
+        const [iv, rest] = [sealed.subarray(0, IV_BYTES), sealed.subarray(IV_BYTES)];
+        const options = { authTagLength: TAG_BYTES };
+        const decipher = createDecipheriv('aes-256-gcm', key, iv, options)
+          .setAAD(Buffer.from(id))
+          .setAuthTag(rest.subarray(0, TAG_BYTES));
+        return Buffer.concat([decipher.update(rest.subarray(TAG_BYTES)), decipher.final()]);
+      } catch (error) {
+        throw new UnreadableError(
+          `it cannot be decrypted with key ${show(id)}: it was changed, or another key had this id; restore it, or the key`,
+          { cause: error },
+        );
+      }
+    },
+  };
+}
+
+/** Returns a vector that only the same bytes have, so no two blobs share one. */
+function vectorOf(key: Buffer, plain: Uint8Array): Buffer {
+  return createHmac('sha256', key).update(plain).digest().subarray(0, IV_BYTES);
+}

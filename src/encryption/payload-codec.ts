@@ -1,0 +1,105 @@
+import {
+  CancelledFailure,
+  DefaultFailureConverter,
+  type Payload,
+  type PayloadCodec,
+  defaultPayloadConverter,
+  ensureApplicationFailure,
+} from '@temporalio/common';
+import type { ActivityInterceptorsFactory, WorkerInterceptors } from '@temporalio/worker';
+import { UnreadableError } from '../core/errors.js';
+import { payloadProto } from '../temporal/sdk-internals.js';
+import { ENCRYPTED, KEY_ID } from '../temporal/server-answers.js';
+import { type EncryptionOptions, type Keyring, keyringOf } from './keyring.js';
+
+/**
+ * Returns the payload codec of a configuration with `encryption`, for a Temporal client or worker of
+ * your own: it encrypts with the current key, and decrypts with each of the keys. Throws an
+ * `InputError` that names the faulty key.
+ *
+ * @example
+ * ```ts
+ * import { Client } from '@temporalio/client';
+ * import { createClient, encryptionCodec } from 'perdure/client';
+ *
+ * const encryption = { keys: { k1: process.env['KEY_1'] ?? '' }, current: 'k1' };
+ *
+ * export async function connect(): Promise<void> {
+ *   const client = new Client({ dataConverter: { payloadCodecs: [encryptionCodec(encryption)] } });
+ *   await using perdure = await createClient({ client, encryption });
+ *   console.log(await perdure.list());
+ * }
+ * ```
+ */
+export function encryptionCodec(options: EncryptionOptions): PayloadCodec {
+  return codecOf(keyringOf(options));
+}
+
+function codecOf(keyring: Keyring): PayloadCodec {
+  const metadata = {
+    encoding: Buffer.from(ENCRYPTED),
+    [KEY_ID]: Buffer.from(keyring.current),
+  };
+  return {
+    encode: async (payloads) =>
+      payloads.map((payload) => {
+        const plain = payloadProto().encode(payload).finish();
+        return { metadata, data: keyring.seal('payload', plain) };
+      }),
+    decode: async (payloads) => payloads.map((payload) => decrypted(keyring, payload)),
+  };
+}
+
+/** Returns the option of clients and workers with the codec; none without keys. */
+export function dataConverter(keyring: Keyring | null): {
+  readonly dataConverter?: { readonly payloadCodecs: PayloadCodec[] };
+} {
+  return keyring === null ? {} : { dataConverter: { payloadCodecs: [codecOf(keyring)] } };
+}
+
+/** Returns the payload in clear. One that is not encrypted, as in runs of before, stays as it is. */
+function decrypted(keyring: Keyring, payload: Payload): Payload {
+  const { metadata, data } = payload;
+  if (textOf(metadata?.['encoding']) !== ENCRYPTED) return payload;
+  const id = textOf(metadata?.[KEY_ID]);
+  try {
+    return payloadProto().decode(keyring.open('payload', id, data ?? new Uint8Array()));
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new UnreadableError(`a payload cannot be read: ${why}`, { cause: error });
+  }
+}
+
+function textOf(bytes: Uint8Array | null | undefined): string {
+  return Buffer.from(bytes ?? []).toString('utf8');
+}
+
+const sealing = new DefaultFailureConverter({ encodeCommonAttributes: true });
+
+/**
+ * Returns the interceptors of a worker, below one that makes the messages of failed activities payloads,
+ * which the codec encrypts. The SDK takes the failure that an error already has. Cancellations, and
+ * errors that the SDK handles itself, have no text of perdure or of a tool.
+ */
+export function sealedFailures(given: WorkerInterceptors = {}): WorkerInterceptors {
+  return { ...given, activity: [sealFailures, ...(given.activity ?? [])] };
+}
+
+/** Errors that the SDK handles itself, by name. */
+const HANDLED = new Set(['AbortError', 'CompleteAsyncError']);
+
+const sealFailures: ActivityInterceptorsFactory = () => ({
+  inbound: {
+    async execute(input, next) {
+      try {
+        return await next(input);
+      } catch (error) {
+        const isHandled = error instanceof Error && HANDLED.has(error.name);
+        if (isHandled || error instanceof CancelledFailure) throw error;
+        const failure = ensureApplicationFailure(error);
+        const converted = sealing.errorToFailure(failure, defaultPayloadConverter);
+        throw Object.assign(failure, { failure: converted });
+      }
+    },
+  },
+});

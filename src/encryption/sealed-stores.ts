@@ -1,0 +1,53 @@
+import { BlobError, type BlobStore } from '../storage/blob-store.js';
+import { KEYS_VARIABLE, type Keyring } from './keyring.js';
+
+/** The beginning of an encrypted text in a blob store, followed by the id of the key and base64. */
+const ENCRYPTED = 'perdure encrypted ';
+/** The beginning of a text in clear that would otherwise begin like one of these. */
+const CLEAR = 'perdure clear\n';
+
+/**
+ * Returns a blob store that encrypts what it stores, if there are keys, and that reads texts in clear
+ * as well. A reference then names the encrypted text, so without the keys nobody can tell whether a
+ * store has a text that they know. Rejects with a `BlobError` for a text whose key is not here.
+ */
+export function sealedBlobs(store: BlobStore, keyring: Keyring | null): BlobStore {
+  return {
+    async put(text) {
+      const { sha256, bytes } = await store.put(toStored(text, keyring));
+      return { sha256, bytes: keyring === null ? bytes : Buffer.byteLength(text) };
+    },
+    async get(ref) {
+      const stored = await store.get(ref);
+      if (stored.startsWith(CLEAR)) return stored.slice(CLEAR.length);
+      if (!stored.startsWith(ENCRYPTED)) return stored;
+      const end = stored.indexOf('\n');
+      const id = stored.slice(ENCRYPTED.length, end);
+      if (keyring === null) throw unreadable(ref.sha256, missing(id));
+      try {
+        return keyring.open('blob', id, Buffer.from(stored.slice(end + 1), 'base64')).toString();
+      } catch (error) {
+        throw unreadable(ref.sha256, error);
+      }
+    },
+  };
+}
+
+function toStored(text: string, keyring: Keyring | null): string {
+  if (keyring !== null) {
+    const sealed = keyring.seal('blob', Buffer.from(text)).toString('base64');
+    return `${ENCRYPTED}${keyring.current}\n${sealed}`;
+  }
+  return text.startsWith(ENCRYPTED) || text.startsWith(CLEAR) ? CLEAR + text : text;
+}
+
+function missing(id: string): Error {
+  return new Error(
+    `it is encrypted with key "${id}", and no key is known here; add the key to ${KEYS_VARIABLE}, or to \`encryption\` of the configuration`,
+  );
+}
+
+function unreadable(sha256: string, cause: unknown): BlobError {
+  const why = cause instanceof Error ? cause.message : String(cause);
+  return new BlobError(`blob ${sha256} cannot be read: ${why}`, { kind: 'unreadable', cause });
+}

@@ -1,0 +1,115 @@
+import { randomBytes } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { InputError } from '../../src/core/errors.js';
+import { encryptionCodec } from '../../src/encryption/payload-codec.js';
+import { KEYS_VARIABLE, keyringFrom } from '../../src/encryption/keyring.js';
+import { sealedBlobs } from '../../src/encryption/sealed-stores.js';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { defineConfig } from '../../src/config.js';
+import { memoryBlobs } from '../support/activity.js';
+
+const key = (): string => randomBytes(32).toString('base64');
+const [older, newer] = [key(), key()];
+const text = (value: string) => ({
+  metadata: { encoding: Buffer.from('json/plain') },
+  data: Buffer.from(JSON.stringify(value)),
+});
+
+test('a payload of an earlier key is read after a rotation, and written with the new key', async () => {
+  const before = encryptionCodec({ keys: { k1: older }, current: 'k1' });
+  const after = encryptionCodec({ keys: { k2: newer, k1: older }, current: 'k2' });
+  const [sealed] = await before.encode([text('hello')]);
+  const [read] = await after.decode([sealed ?? {}]);
+  expect(Buffer.from(read?.data ?? []).toString()).toBe('"hello"');
+  const [written] = await after.encode([text('hello')]);
+  expect(String(written?.metadata?.['encryption-key-id'])).toBe('k2');
+  await expect(before.decode([written ?? {}])).rejects.toThrow(
+    /encrypted with key "k2", and only "k1" is known here; add the key to PERDURE_ENCRYPTION_KEYS/,
+  );
+});
+
+test('a payload in clear, as in runs of before, is read as it is', async () => {
+  const codec = encryptionCodec({ keys: { k1: older }, current: 'k1' });
+  expect(await codec.decode([text('hello')])).toEqual([text('hello')]);
+});
+
+test('a payload that was changed is refused, also one whose key id was', async () => {
+  const codec = encryptionCodec({ keys: { k1: older, k2: newer }, current: 'k1' });
+  const [sealed = {}] = await codec.encode([text('hello')]);
+  const data = Buffer.from(sealed.data ?? []);
+  data[data.length - 1] = (data.at(-1) ?? 0) ^ 1;
+  await expect(codec.decode([{ ...sealed, data }])).rejects.toThrow(/key "k1": it was changed/);
+  await expect(codec.decode([{ ...sealed, data: data.subarray(0, 9) }])).rejects.toThrow(
+    /key "k1": it was changed/,
+  );
+  const metadata = { ...sealed.metadata, 'encryption-key-id': Buffer.from('k2') };
+  await expect(codec.decode([{ ...sealed, metadata }])).rejects.toThrow(/key "k2": it was changed/);
+});
+
+test('the same payload is never encrypted to the same bytes, and the same blob always is', async () => {
+  const codec = encryptionCodec({ keys: { k1: older }, current: 'k1' });
+  const [one, other] = await codec.encode([text('hello'), text('hello')]);
+  expect(one?.data).not.toEqual(other?.data);
+  const store = memoryBlobs();
+  const blobs = sealedBlobs(store, keyringFrom({ keys: { k1: older }, current: 'k1' }, {}));
+  const ref = await blobs.put('hello');
+  expect(await blobs.put('hello')).toEqual(ref);
+  expect(ref.bytes).toBe(5);
+  expect(await blobs.get(ref)).toBe('hello');
+  expect(await store.get(ref)).not.toContain('hello');
+});
+
+test('a blob is not read without its key, and no text can pass for an encrypted one', async () => {
+  const store = memoryBlobs();
+  const ref = await sealedBlobs(store, keyringFrom({ keys: { k1: older }, current: 'k1' }, {})).put(
+    'hello',
+  );
+  const without = sealedBlobs(store, null);
+  await expect(without.get(ref)).rejects.toThrow(/encrypted with key "k1", and no key is known/);
+  for (const foreign of ['perdure encrypted k1\nAAAA', 'perdure clear\nhello', 'hello']) {
+    expect(await without.get(await without.put(foreign))).toBe(foreign);
+  }
+});
+
+const agent = defineAgent({ name: 'clerk', instructions: 'x', model: 'm' });
+
+test.each([
+  ['nothing', null, /encryption: expected \{ keys/],
+  ['a text', 'k1:abc', /encryption: expected \{ keys/],
+  ['no keys', { current: 'k1' }, /encryption: expected \{ keys/],
+  [
+    'a short key',
+    { keys: { k1: 'c2hvcnQ=' }, current: 'k1' },
+    /key "k1": expected base64 of 32 bytes/,
+  ],
+  ['a key in hex', { keys: { k1: 'ab'.repeat(32) }, current: 'k1' }, /got 64 characters/],
+  ['a number', { keys: { k1: 7 }, current: 'k1' }, /got number/],
+  ['a bad id', { keys: { 'k 1': older }, current: 'k 1' }, /expected ids of 1 to 64 letters/],
+  [
+    'another current key',
+    { keys: { k1: older }, current: 'k2' },
+    /one of the keys \("k1"\), got "k2"/,
+  ],
+  ['no current key', { keys: { k1: older } }, /current: expected the id of one of the keys/],
+])('a configuration with %s is refused, without the key', (_, encryption, message) => {
+  const define = (): unknown => defineConfig({ agents: [agent], encryption } as never);
+  expect(define).toThrow(InputError);
+  expect(define).toThrow(message);
+  expect(define).not.toThrow(older);
+});
+
+test.each([
+  [older, /expected ids of 1 to 64 letters.*got ""/],
+  ['k1:tooshort', /key "k1": expected base64 of 32 bytes \(44 characters\), got 8 characters/],
+])('a variable with %s is refused', (value, message) => {
+  const read = (): unknown => keyringFrom(undefined, { [KEYS_VARIABLE]: value });
+  expect(read).toThrow(message);
+  expect(read).toThrow(KEYS_VARIABLE);
+});
+
+test('the first key of the variable encrypts; an empty variable has no keys', () => {
+  const both = { [KEYS_VARIABLE]: ` k2:${newer}, k1:${older},` };
+  expect(keyringFrom(undefined, both)?.current).toBe('k2');
+  expect(keyringFrom(undefined, { [KEYS_VARIABLE]: ' ' })).toBeNull();
+  expect(keyringFrom({ keys: { k1: older }, current: 'k1' }, both)?.current).toBe('k1');
+});

@@ -1,0 +1,180 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Client, Connection } from '@temporalio/client';
+import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest';
+import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { openClient } from '../../src/client/create-client.js';
+import type { PerdureClient } from '../../src/client/client-types.js';
+import { defineConfig } from '../../src/config.js';
+import { type EncryptionOptions, KEYS_VARIABLE } from '../../src/encryption/keyring.js';
+import { ModelError } from '../../src/models/model.js';
+import { replyCall, replyText } from '../../src/testing/replies.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { type RunningWorker, createWorker } from '../../src/worker/create-worker.js';
+import { sourceBundle } from '../support/bundle.js';
+import { commandLine } from '../support/command.js';
+
+const key = (): string => randomBytes(32).toString('base64');
+const [k1, k2] = [key(), key()];
+const first: EncryptionOptions = { keys: { k1 }, current: 'k1' };
+const rotated: EncryptionOptions = { keys: { k2, k1 }, current: 'k2' };
+
+const look = defineTool({
+  name: 'look',
+  description: 'Looks.',
+  input: z.object({ at: z.string() }),
+  effect: 'read',
+  execute: async ({ at }) => `${at}: ${'z'.repeat(200_000)}`,
+});
+const clerk = defineAgent({ name: 'clerk', instructions: 'Look.', model: 'm', tools: [look] });
+const model = {
+  async call({ messages }: { readonly messages: readonly { readonly role: string }[] }) {
+    const last = messages.at(-1);
+    if (JSON.stringify(last).includes('BREAK')) {
+      throw new ModelError('no aubergine', { type: 'refused', kind: 'request' });
+    }
+    return last?.role === 'user' ? replyCall('look', { at: 'aubergine' }) : replyText('done');
+  },
+};
+
+const cli = await commandLine();
+const address = inject('temporalAddress');
+let home: string;
+let connection: Connection;
+const clients: PerdureClient[] = [];
+const workers: RunningWorker[] = [];
+beforeAll(async () => {
+  home = await mkdtemp(join(tmpdir(), 'perdure-keys-'));
+  connection = await Connection.connect({ address });
+});
+afterEach(async () => {
+  for (const worker of workers.splice(0)) await worker.shutdown();
+});
+afterAll(async () => {
+  for (const client of clients) await client.disconnect();
+  await connection.close();
+  await rm(home, { recursive: true, force: true });
+});
+
+async function work(taskQueue: string, encryption?: EncryptionOptions): Promise<RunningWorker> {
+  const worker = await createWorker({
+    config: defineConfig({
+      agents: [clerk],
+      models: { m: model },
+      ...(encryption && { encryption }),
+    }),
+    address,
+    taskQueue,
+    home,
+    env: {},
+    workflowBundle: await sourceBundle(),
+    shutdownGrace: 200,
+  });
+  workers.push(worker);
+  return worker;
+}
+
+async function open(taskQueue: string, encryption?: EncryptionOptions): Promise<PerdureClient> {
+  const options = { address, home, env: {}, taskQueue, ...(encryption && { encryption }) };
+  const client = await openClient(options);
+  clients.push(client);
+  return client;
+}
+
+/** Returns the whole history as the server has it. */
+async function storedHistory(id: string): Promise<string> {
+  const { events } = await new Client({ connection }).workflow.getHandle(id).fetchHistory();
+  const bytes = JSON.stringify(events, (_, value: unknown) =>
+    value instanceof Uint8Array ? Buffer.from(value).toString('latin1') : value,
+  );
+  return bytes;
+}
+
+test('a run goes on with a new key, waits while no worker has its key, and is never read wrongly', async () => {
+  const taskQueue = `keys-${randomUUID()}`;
+  const id = `keys-${randomUUID()}`;
+  const early = await work(taskQueue, first);
+  const client = await open(taskQueue, first);
+  await client.start('clerk', { id, message: 'look', open: true });
+  expect(await client.result(id, { turn: 1 })).toMatchObject({ answer: 'done' });
+  await early.shutdown();
+
+  const keyless = await open(taskQueue);
+  for (const method of ['status', 'transcript', 'result'] as const) {
+    await expect(keyless[method](id)).rejects.toThrow(
+      /"binary\/encrypted" \(key "k1"\); give the key in PERDURE_ENCRYPTION_KEYS/,
+    );
+  }
+  const { rows } = await keyless.list({ idPrefix: id });
+  expect(rows).toMatchObject([{ id, unreadable: expect.stringContaining('key "k1"') as string }]);
+
+  const blind = await work(taskQueue);
+  const sent = client.send(id, { message: 'again', id: 'second' }).catch((error: unknown) => error);
+  await expect
+    .poll(async () => await storedHistory(id))
+    .toContain('a payload is encrypted with key \\"k1\\", and this worker has no keys');
+  await blind.shutdown();
+  await work(taskQueue, rotated);
+  // The run has the message, although the client cannot read its answer.
+  const failed = await sent;
+  expect(String(failed)).toMatch(/encrypted with key "k2", and only "k1" is known/);
+  expect(failed).toMatchObject({ mayArrive: true });
+  const both = await open(taskQueue, rotated);
+  const repeated = await both.send(id, { message: 'again', id: 'second' });
+  expect(repeated).toMatchObject({ turn: 2 });
+  expect(await both.result(id, { turn: 2 })).toMatchObject({ answer: 'done' });
+  const { messages } = await both.transcript(id);
+  expect(messages).toHaveLength(8);
+  // The client that was not given the new key says so.
+  await expect(client.transcript(id)).rejects.toThrow(/encrypted with key "k2", and only "k1"/);
+});
+
+test('the message of a failure is encrypted, and readers with the key see it', async () => {
+  const taskQueue = `keys-${randomUUID()}`;
+  const id = `keys-${randomUUID()}`;
+  await work(taskQueue, first);
+  const client = await open(taskQueue, first);
+  await client.start('clerk', { id, message: 'BREAK' });
+  const outcome = await client.result(id);
+  expect(outcome).toMatchObject({ status: 'failed' });
+  expect(outcome.error).toContain('no aubergine');
+  const stored = await storedHistory(id);
+  expect(stored).not.toContain('aubergine');
+  expect(stored).toContain('Encoded failure');
+  await client.close(id).catch(() => undefined);
+});
+
+test('what is read, exported, and replayed is the same with and without encryption', async () => {
+  const read = await Promise.all(
+    [first, undefined].map(async (encryption) => {
+      const taskQueue = `keys-${randomUUID()}`;
+      const id = `keys-${randomUUID()}`;
+      await work(taskQueue, encryption);
+      const client = await open(taskQueue, encryption);
+      await client.start('clerk', { id, message: 'look' });
+      const { answer, status, steps } = await client.result(id);
+      const { messages } = await client.transcript(id);
+      // A reference names what is stored, which is encrypted.
+      const told = messages.map(({ role, ...message }) => [
+        role,
+        'text' in message ? message.text?.replaceAll(/[0-9a-f]{64}/g, '…') : null,
+        'calls' in message ? message.calls?.map((call) => call.arguments) : null,
+      ]);
+      const env = { TEMPORAL_ADDRESS: address, PERDURE_HOME: home };
+      const keys = encryption === undefined ? {} : { [KEYS_VARIABLE]: `k1:${k1}` };
+      const file = join(home, `${id}.json`);
+      const exported = cli.here(['export', id, '--out', file], { env: { ...env, ...keys } });
+      expect(await exported.ended).toMatchObject({ code: 0 });
+      const replayed = await cli.here(['replay', file], { env }).ended;
+      expect(replayed).toMatchObject({ code: 0 });
+      const json = await readFile(file, 'utf8');
+      const isClear = !json.includes(Buffer.from('binary/encrypted').toString('base64'));
+      return { answer, status, steps, told, isClear };
+    }),
+  );
+  expect(read[0]).toEqual(read[1]);
+  expect(read[0]?.isClear).toBe(true);
+});
