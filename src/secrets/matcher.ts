@@ -218,7 +218,7 @@ export function compileMatcher(secrets: readonly Secret[]): Matcher {
     [
       ...forms.flatMap(({ name, hex: all }) => patternsOf(name, all)),
       ...forms.flatMap(({ name, value }) => tailPatterns(name, value).flatMap(hexPatterns)),
-    ],
+    ].map(withoutLastZeros),
     HEX_BLOCK,
   );
   const numbers = { least: read.width, known: codesIn(forms.flatMap((each) => each.read)) };
@@ -288,6 +288,17 @@ function tailPatterns(name: string, value: string): readonly Pattern[] {
 
 function hexPatterns(pattern: Pattern): readonly Pattern[] {
   return hexFormsOf(pattern.seed).map((seed) => ({ ...pattern, form: seed, seed, at: 0 }));
+}
+
+/**
+ * Shortens a seed to its last digit that is not zero. Wide characters end with zeros, and in a text of zeros,
+ * such as a list of numbers, each place would otherwise be compared with the seeds of all secrets.
+ */
+function withoutLastZeros(pattern: Pattern): Pattern {
+  const { seed } = pattern;
+  let end = seed.length;
+  while (end > HEX_BLOCK && seed[end - 1] === '0') end -= 1;
+  return { ...pattern, seed: seed.slice(0, end) };
 }
 
 /** Returns a table of the characters in forms, by their codes. */
