@@ -1,5 +1,7 @@
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import { cp, mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
@@ -100,4 +102,22 @@ describe('the entries', () => {
   test('of which none loads the command, which loads these packages', async () => {
     expect(await packagesOf('cli/program.js')).toContain('commander');
   });
+});
+
+test('a packed package has no script that npm would ask its users about, and a clone is as it was', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'perdure-pack-'));
+  const manifest = readFileSync('package.json', 'utf8');
+  // Building is not what is tested.
+  const quick = manifest.replace(/"build": ".*"/, '"build": "true"');
+  await writeFile(join(folder, 'package.json'), quick);
+  await cp('scripts/pack-manifest.js', join(folder, 'scripts/pack-manifest.js'));
+  await run('npm', ['pack'], { cwd: folder });
+  const [tarball = ''] = (await readdir(folder)).filter((name) => name.endsWith('.tgz'));
+  const { stdout } = await run('tar', ['-xzOf', join(folder, tarball), 'package/package.json']);
+  const { scripts } = JSON.parse(stdout) as { scripts: Record<string, string> };
+  const asked = ['preinstall', 'install', 'postinstall', 'prepare'];
+  expect(Object.keys(scripts).filter((name) => asked.includes(name))).toEqual([]);
+  expect(await readFile(join(folder, 'package.json'), 'utf8')).toBe(quick);
+  expect(JSON.parse(manifest).scripts.prepare).toBe('npm run build');
+  await rm(folder, { recursive: true });
 });
