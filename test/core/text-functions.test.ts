@@ -292,8 +292,8 @@ test('a text of zeros is not compared with every secret that has wide forms', ()
     name: `KEY_${at}`,
     value: `sk-live-${Buffer.from(`secret ${at} of many`).toString('base64url')}`,
   }));
-  const { find } = compileMatcher(secrets);
+  const matcher = compileMatcher(secrets);
   const zeros = ['0', '0,', '0x00, ', '%00'].map((unit) => unit.repeat(2 ** 20 / unit.length));
-  const slow = zeros.find((text) => !ends(find, text));
+  const slow = zeros.find((text) => !ends((read) => matcher.find(read), text));
   expect(slow?.slice(0, 20)).toBeUndefined();
 });
