@@ -1,7 +1,8 @@
 import { cp, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { integer, seeded } from './random.js';
+import type { Fault } from '../src/memory/faults.js';
+import { type Random, integer, seeded } from './random.js';
 import type { World } from './world.js';
 
 const WORKER_EVERY_MS = 2_000;
@@ -17,6 +18,16 @@ const ZOMBIE_SHARE = 0.15;
 const LINK_EVERY_MS = 10_000;
 const LINK_DOWN_MS = [1_000, 15_000] as const;
 const CLOCK_EVERY_MS = 3_000;
+
+/** The share of processes of workers that die at a certain call. */
+const FAULT_SHARE = 0.5;
+
+/** Returns where the next process of a worker dies by itself, just before or just after a call. */
+export function nextFaults(random: Random): readonly Fault[] {
+  if (random() >= FAULT_SHARE) return [];
+  const at = random() < 0.5 ? 'before-effect' : 'after-effect';
+  return [{ at, call: integer(random, 1, 12), kill: true }];
+}
 
 /** Counts of the faults that were caused. */
 export interface Tally {

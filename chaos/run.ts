@@ -11,10 +11,11 @@ import { Client, Connection } from '@temporalio/client';
 import { createClient } from '../src/index.js';
 import { installRuntime } from '../src/worker/parts.js';
 import { keepEvidence } from './evidence.js';
-import { inflict } from './faults.js';
+import { inflict, nextFaults } from './faults.js';
 import { violations } from './invariants.js';
 import { answerAll } from './model.js';
 import { answerRequests } from './person.js';
+import { seeded } from './random.js';
 import { createSchedules, scheduleFaults } from './schedules.js';
 import { traffic, type ChaosRun } from './traffic.js';
 import { createWorld, QUEUE } from './world.js';
@@ -28,8 +29,12 @@ if (!Number.isInteger(seed)) throw new Error(`--seed: expected a whole number, g
 if (!(minutes > 0)) throw new Error(`--minutes: expected a number above 0, got ${values.minutes}`);
 
 installRuntime('ERROR');
+const places = seeded(seed + 6);
 const canary = `sk-proj-chaos${seed}canary9f3b7c21d8e4`;
-const world = await createWorld({ OPENAI_API_KEY: canary });
+const faults = new AbortController();
+const world = await createWorld({ OPENAI_API_KEY: canary }, () =>
+  faults.signal.aborted ? [] : nextFaults(places),
+);
 const model = answerAll(world.stub, seed, canary);
 const connection = await Connection.connect({ address: world.address });
 const client = new Client({ connection });
@@ -40,7 +45,6 @@ const perdure = await createClient({
 });
 console.log(`seed ${seed}, ${minutes} min; page and histories: ${world.address}`);
 
-const faults = new AbortController();
 const people = new AbortController();
 const runs: ChaosRun[] = [];
 let isKept = true;
@@ -71,10 +75,12 @@ try {
     ...(await violations(runs, { client, perdure, world, model, canary })),
     ...scheduled.faults,
   ];
+  const faultKills = world.workers.reduce((sum, slot) => sum + slot.faultKills, 0);
   const turns = runs.reduce((sum, { outcomes }) => sum + outcomes.length, 0);
   console.log(
     `${runs.length} runs, ${scheduled.runs} scheduled runs, ${turns} turns, ${model.summaries} summaries, ${world.stub.requestCount} model requests, ` +
-      `${world.ledger.attempts} tool attempts; ${tally.kills} workers killed, ${tally.zombies} frozen, ` +
+      `${world.ledger.attempts} tool attempts; ${tally.kills} workers killed, ` +
+      `${faultKills} killed just before or after a call, ${tally.zombies} frozen, ` +
       `${tally.serverKills} server kills, ${tally.outages} storage outages, ` +
       `${tally.cuts} cut connections, ${tally.jumps} clock jumps, ${resolved} decisions of people, ` +
       `${world.ledger.refused.length} late payments refused by the ledger`,

@@ -3,10 +3,12 @@ import { z } from 'zod';
 
 // A worker process of the chaos run. It loads only the built package, as a user's program does, so
 // it is up again soon after each kill.
-const { createWorker, defineAgent, defineConfig, defineGraph, defineTool, planAndExecute, text } =
-  await import(process.env.PACKAGE);
+const entry = async (name) => await import(`${process.env.PACKAGE}/${name}.js`);
+const { createWorker, defineAgent, defineConfig, defineTool } = await entry('index');
+const { defineGraph, planAndExecute, text } = await entry('graphs');
+const { withFaults } = await entry('testing');
 
-const { ADDRESS, QUEUE, BUNDLE, LEDGER, SEGMENT_STEPS } = process.env;
+const { ADDRESS, QUEUE, BUNDLE, LEDGER, SEGMENT_STEPS, FAULTS } = process.env;
 const input = z.object({ at: z.string(), part: z.number(), note: z.string().optional() });
 
 async function post(tool, given, { idempotencyKey, call, signal }) {
@@ -153,22 +155,23 @@ const ticker = defineGraph({
   }),
 }).wire({ start: 'post', edges: { post: 'end' } });
 
+const config = defineConfig({
+  agents: [
+    defineAgent({ name: 'chaos', ...base }),
+    defineAgent({ name: 'capped', ...base, limits: { steps: 2 }, onLimit: 'compose' }),
+    defineAgent({ name: 'careful', ...base, rules }),
+    defineAgent({ name: 'decider', ...base, decide }),
+    planAndExecute({ name: 'planner', ...base, rules: [{ tool: 'pay', then: 'ask' }] }),
+    // Its prompt is summarized every few steps.
+    defineAgent({ name: 'shrinker', ...base, model: 'small' }),
+    helper,
+    walker,
+    ticker,
+  ],
+  models: { small: { window: 1_200 } },
+});
 const worker = await createWorker({
-  config: defineConfig({
-    agents: [
-      defineAgent({ name: 'chaos', ...base }),
-      defineAgent({ name: 'capped', ...base, limits: { steps: 2 }, onLimit: 'compose' }),
-      defineAgent({ name: 'careful', ...base, rules }),
-      defineAgent({ name: 'decider', ...base, decide }),
-      planAndExecute({ name: 'planner', ...base, rules: [{ tool: 'pay', then: 'ask' }] }),
-      // Its prompt is summarized every few steps.
-      defineAgent({ name: 'shrinker', ...base, model: 'small' }),
-      helper,
-      walker,
-      ticker,
-    ],
-    models: { small: { window: 1_200 } },
-  }),
+  config: withFaults(config, JSON.parse(FAULTS)),
   address: ADDRESS,
   taskQueue: QUEUE,
   workflowBundle: { codePath: BUNDLE },

@@ -8,6 +8,7 @@ import { buildPackage } from '../bench/start/build.js';
 import { ensureServer } from '../src/server/ensure-server.js';
 import { stopServer } from '../src/server/locate-server.js';
 import { startStub, type Stub } from '../src/testing/stub-server.js';
+import type { Fault } from '../src/memory/faults.js';
 import { bundleWorkflows } from '../src/worker/bundle.js';
 import { startProxy, type Proxy } from '../test/support/proxy.js';
 import { startLedger, type Ledger } from './ledger.js';
@@ -45,6 +46,8 @@ export interface WorkerSlot {
   readonly log: readonly string[];
   /** How polling processes have ended, other than by `kill`. */
   readonly deaths: readonly string[];
+  /** How many of its processes have died at a place of their faults. */
+  readonly faultKills: number;
   /** Whether its process polls, or has polled and is frozen. */
   readonly isUp: boolean;
   kill(): Promise<void>;
@@ -54,7 +57,11 @@ export interface WorkerSlot {
   signal(name: 'SIGSTOP' | 'SIGCONT' | 'SIGUSR2'): void;
 }
 
-export async function createWorld(env: Readonly<Record<string, string>>): Promise<World> {
+/** `faultsOf`: where the next process of a worker dies, in the form of `runInMemory`. */
+export async function createWorld(
+  env: Readonly<Record<string, string>>,
+  faultsOf: () => readonly Fault[],
+): Promise<World> {
   const home = await mkdtemp(join(tmpdir(), 'perdure-chaos-'));
   const options = { home, adoptDefault: false, ownerPid: process.pid };
   const server = await ensureServer(options);
@@ -69,10 +76,10 @@ export async function createWorld(env: Readonly<Record<string, string>>): Promis
   );
   if (client === undefined) throw new Error('there is no link for the client');
   const slots = links.map((link) =>
-    workerSlot({
+    workerSlot(faultsOf, {
       ...env,
       PATH: process.env['PATH'] ?? '',
-      PACKAGE: join(built, 'index.js'),
+      PACKAGE: built,
       ADDRESS: link.address,
       CLOCK_SHIFT_MS: String(CLOCK_STEP_MS),
       CLOCK_STARTS: 'right',
@@ -109,16 +116,19 @@ export async function createWorld(env: Readonly<Record<string, string>>): Promis
   };
 }
 
-function workerSlot(env: NodeJS.ProcessEnv): WorkerSlot {
+function workerSlot(faultsOf: () => readonly Fault[], env: NodeJS.ProcessEnv): WorkerSlot {
   const log: string[] = [];
   const deaths: string[] = [];
   let child: ChildProcess | null = null;
   let isUp = false;
   let isWanted = false;
+  let faultKills = 0;
+  let hasPolled = false;
   /** Returns whether no further start is needed. */
   const startOnce = async (): Promise<boolean> => {
+    const faults = faultsOf();
     const started = fork(WORKER, {
-      env,
+      env: { ...env, FAULTS: JSON.stringify(faults) },
       execArgv: ['--import', SHIFT_CLOCK],
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     });
@@ -128,16 +138,26 @@ function workerSlot(env: NodeJS.ProcessEnv): WorkerSlot {
     }
     started.once('message', () => void (isUp = true));
     started.once('exit', (code, signal) => {
-      if (isUp && isWanted)
-        deaths.push(`code ${code}, signal ${signal}\n${log.slice(-5).join('')}`);
+      const wasLost = isUp && isWanted;
       isUp = false;
+      if (!wasLost) return;
+      if (signal === 'SIGKILL' && faults.length > 0) {
+        faultKills += 1;
+        void slot.start();
+      } else deaths.push(`code ${code}, signal ${signal}\n${log.slice(-5).join('')}`);
     });
     await Promise.race([once(started, 'message'), once(started, 'exit')]);
+    hasPolled ||= isUp;
+    // The server is up at the first start, so the program itself is wrong.
+    if (!hasPolled && isWanted) throw new Error(`a worker did not start:\n${log.join('')}`);
     return isUp || !isWanted;
   };
-  return {
+  const slot: WorkerSlot = {
     log,
     deaths,
+    get faultKills() {
+      return faultKills;
+    },
     get isUp() {
       return isUp;
     },
@@ -155,4 +175,5 @@ function workerSlot(env: NodeJS.ProcessEnv): WorkerSlot {
     },
     signal: (name) => void child?.kill(name),
   };
+  return slot;
 }

@@ -76,14 +76,15 @@ export type {
 } from './memory/run-in-memory.js';
 export type { MemoryEffect } from './memory/observe.js';
 export type { History } from './temporal/server-answers.js';
-export type { Fault, MadeDecision, MemoryRequest, Reactions } from './memory/script.js';
+export { type Fault, type FaultOptions, withFaults } from './memory/faults.js';
+export type { MadeDecision, MemoryRequest, Reactions } from './memory/script.js';
 
 /**
  * Runs an agent in this process: without a server, a worker, or a socket, and without waiting. The workflow
  * code, the activities, and all rules are those of a real run; only time is skipped. People, messages,
  * and faults are scripted. Resolves when the run has ended, or when an open run waits for a message. Rejects
- * with an `InputError` if the options are invalid, and with an `Error` if the run waits for
- * something that is not scripted.
+ * with an `InputError` if the options are invalid, and with an `Error` if the run waits for something
+ * that is not scripted, or has not reached a place at which something was to happen.
  *
  * @example
  * ```ts
@@ -120,10 +121,10 @@ export async function runInMemory<
   options: MemoryOptions<NoInfer<Input>> & StartPrompt<NoInfer<Prompts>, Name>,
 ): Promise<MemoryRun<PromptOutput<Prompts, Name, Output>>> {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked by the agent itself
-  const { playRun } = await import('./memory/run-in-memory.js');
+  const { runScript } = await import('./memory/run-in-memory.js');
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the fields of an `input` are JSON
   const given = options as MemoryOptions;
-  const run: unknown = await playRun(agent, given);
+  const run: unknown = await runScript(agent, given);
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked by the agent itself
   return run as MemoryRun<PromptOutput<Prompts, Name, Output>>;
 }

@@ -252,6 +252,7 @@ export const WALLS: readonly Wall[] = [
     folder: 'memory',
     folders: [
       'core',
+      'validation',
       'storage',
       'temporal',
       'updates',
@@ -260,6 +261,7 @@ export const WALLS: readonly Wall[] = [
       'models',
       'testing',
       'agents',
+      'config.ts',
       'worker',
       'client',
     ],

@@ -8,7 +8,7 @@ import { InputError } from '../core/errors.js';
 import type { SegmentSize } from '../core/state/state.js';
 import type { RunStatus } from '../core/state/status.js';
 import type { Json } from '../core/text/json.js';
-import { type Duration, show, toMs } from '../core/text/text.js';
+import { type Duration, formatCount, show, toMs } from '../core/text/text.js';
 import type { Outcome } from '../core/transcript/outcome.js';
 import type { RunTranscript } from '../history/run-transcript.js';
 import type { Model, ModelRequest } from '../models/model.js';
@@ -17,18 +17,32 @@ import type { Archive, BlobStore } from '../storage/blob-store.js';
 import { type ObjectStore, archiveIn, blobsIn, toolLockIn } from '../storage/tool-lock.js';
 import type { Action } from '../testing/actions.js';
 import { type ScriptStep, scriptedModel } from '../testing/script.js';
+import { likelyMeant } from '../validation/check-options.js';
 import { createWorkerParts } from '../worker/parts.js';
 import { type MemoryHost, type MemoryWorker, allSegments, openHost } from './host.js';
-import { type MemoryEffect, type Observed, observeAgents, observeModel } from './observe.js';
+import type { Fault } from './faults.js';
 import {
-  type Fault,
+  type MemoryEffect,
+  type Observed,
+  type Watch,
+  observeAgents,
+  observeMcp,
+  observeModel,
+} from './observe.js';
+import {
   type MemoryRequest,
   type Reactions,
   type Script,
   type Stage,
+  afterCall,
+  afterStep,
   assertScript,
+  beforeCall,
+  beforeStep,
   createScript,
+  missedIn,
   setTimes,
+  unusedIn,
 } from './script.js';
 import { play } from './play.js';
 
@@ -89,19 +103,45 @@ export interface MemoryRun<Output = Json> {
   readonly clock: number;
   /** The Temporal histories of the run and of the runs that it called, segment by segment. */
   readonly history: readonly MemoryHistory[];
+  /**
+   * What the run left over of its script, in words: replies of a list, and what `on.request` and
+   * `on.waiting` say. Empty if it used everything.
+   */
+  readonly unused: readonly string[];
+}
+
+/**
+ * Runs an agent; see `runInMemory` of `perdure/testing`. Rejects with an `Error` if something was to
+ * happen at a place that the run did not reach: the test would prove nothing.
+ */
+export async function runScript(agent: Agent, options: MemoryOptions): Promise<MemoryRun> {
+  assertKnown(options);
+  const script = createScript(options);
+  const run = await playRun(agent, options, script);
+  const missed = missedIn(script);
+  if (missed.length === 0) return run;
+  const { status, reason, error } = run.outcome;
+  const end = `${status} (${reason}${error === undefined ? '' : `: ${error}`})`;
+  throw new Error(
+    `the run has not reached a place of its script: ${missed.join('; ')}; it ended as ${end} after ` +
+      `${formatCount(run.effects.length, 'executed call')} and ${formatCount(run.modelRequests.length, 'model call')}`,
+  );
 }
 
 const YEAR = '365 days';
 
-/** Runs an agent; see `runInMemory` of `perdure/testing`. */
-export async function playRun(agent: Agent, options: MemoryOptions): Promise<MemoryRun> {
-  const { on = {}, at = {}, faults = [], startAt = Date.now(), within = YEAR } = options;
+/** Runs an agent, whether or not it reaches all places of its script. */
+export async function playRun(
+  agent: Agent,
+  options: MemoryOptions,
+  script: Script = createScript(options),
+): Promise<MemoryRun> {
+  const { at = {}, startAt = Date.now(), within = YEAR } = options;
   const withinMs = toMs(within);
   if (!(withinMs > 0)) {
     throw new InputError(`within: expected a duration such as "30 days", got ${show(within)}`);
   }
-  assertScript(on, at, faults);
-  const script = createScript(on, faults);
+  assertScript(options);
   const observed: Observed = { modelRequests: [], effects: [] };
   const objects = memoryObjects();
   const stores = {
@@ -127,12 +167,44 @@ export async function playRun(agent: Agent, options: MemoryOptions): Promise<Mem
   };
   try {
     stage.work(async () => void (await client.start(agent, { ...startOptions(options), id })));
-    setTimes(stage, at);
+    setTimes(script, stage, at);
     await play(host, { script, stage, until: startAt + withinMs });
     return await resultOf(host, { client, id, script, observed, startAt });
   } finally {
     await host.close();
     await client.disconnect();
+  }
+}
+
+/** The options beside those that the run itself starts with. */
+const OWN_OPTIONS: Readonly<
+  Record<Exclude<keyof MemoryOptions, (typeof START_OPTIONS)[number]>, true>
+> = {
+  id: true,
+  agents: true,
+  archiveStore: true,
+  at: true,
+  blobs: true,
+  env: true,
+  faults: true,
+  mayDecide: true,
+  model: true,
+  models: true,
+  notify: true,
+  on: true,
+  segment: true,
+  startAt: true,
+  within: true,
+};
+
+/** Throws an `InputError` for an option that does not exist: it would have no effect. */
+function assertKnown(options: object): void {
+  const known = [...START_OPTIONS, ...Object.keys(OWN_OPTIONS)].toSorted();
+  for (const name of Object.keys(options)) {
+    if (known.includes(name)) continue;
+    const meant = likelyMeant(name, known);
+    const hint = meant === undefined ? '' : `did you mean ${meant}? `;
+    throw new InputError(`${show(name)} is not an option; ${hint}Options: ${known.join(', ')}`);
   }
 }
 
@@ -177,20 +249,30 @@ function workerOf(
 ): () => MemoryWorker {
   const { script, observed, stores, stage } = given;
   const { model, models = {}, env = process.env, segment, mayDecide, notify } = options;
-  const agents = observeAgents([agent, ...(options.agents ?? [])], observed, { script, stage });
-  const names = new Set(withCalled(agents).map(({ model: name }) => name ?? DEFAULT_MODEL));
-  const observe = (one: MemoryModel | ModelEntry): ModelEntry =>
-    isScript(one) || 'call' in one
-      ? observeModel(isScript(one) ? scriptedModel(one) : one, observed, { script, stage })
-      : one;
-  const common = model === undefined ? undefined : observe(model);
+  const watch: Watch = {
+    beforeCall: async (begun) => await beforeCall(script, stage(), begun),
+    afterCall: (call) => afterCall(script, stage(), call),
+    beforeStep: async () => await beforeStep(script, stage()),
+    afterStep: (number) => afterStep(script, stage(), number),
+  };
+  const agents = observeAgents([agent, ...(options.agents ?? [])], observed, watch);
+  const all = withCalled(agents);
+  const names = new Set(all.map(({ model: name }) => name ?? DEFAULT_MODEL));
+  const servers = new Set(all.flatMap(({ mcp }) => mcp.map(({ name }) => name)));
+  const observe = (place: string, one: MemoryModel | ModelEntry): ModelEntry => {
+    if (!isScript(one)) return 'call' in one ? observeModel(one, observed, watch) : one;
+    const scripted = scriptedModel(one);
+    script.replies.push({ place, given: one.length, used: () => scripted.requests.length });
+    return observeModel(scripted, observed, watch);
+  };
+  const common = model === undefined ? undefined : observe('model', model);
   const entries: Record<string, ModelEntry> = {};
   for (const name of names) if (common !== undefined) entries[name] = common;
-  for (const [name, one] of Object.entries(models)) entries[name] = observe(one);
+  for (const [name, one] of Object.entries(models)) entries[name] = observe(`models.${name}`, one);
   const scripted = common !== undefined && { ...NO_PROVIDERS, PERDURE_MODEL: DEFAULT_MODEL };
   const workerEnv = { ...env, ...scripted };
-  return () =>
-    createWorkerParts(
+  return () => {
+    const parts = createWorkerParts(
       { agents, models: entries },
       {
         ...stores,
@@ -200,6 +282,9 @@ function workerOf(
         ...(notify && { notify }),
       },
     );
+    const runTool = observeMcp(parts.activities.runTool, { servers, observed, watch });
+    return { ...parts, activities: { ...parts.activities, runTool } };
+  };
 }
 
 /** The name of the model of agents that name none. */
@@ -259,6 +344,7 @@ async function resultOf(
       runId,
       history: { events: [...events] },
     })),
+    unused: unusedIn(script),
   };
 }
 

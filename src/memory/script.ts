@@ -2,6 +2,7 @@ import type { Client } from '@temporalio/client';
 import type { Decision, Request } from '../core/transcript/request.js';
 import type { Action, Reaction, ScriptedDecision } from '../testing/actions.js';
 import { InputError } from '../core/errors.js';
+import { type Fault, assertFaults } from './faults.js';
 import { isObject, textField } from '../core/text/json.js';
 import { show, toMs } from '../core/text/text.js';
 import type { PerdureClient } from '../client/client-types.js';
@@ -23,15 +24,6 @@ export interface Reactions {
   readonly waiting?: readonly Action[];
 }
 
-/** The worker dies at a certain place. `call` and `step` count from 1 in the whole run. */
-export type Fault =
-  | {
-      readonly at: 'before-effect' | 'after-effect';
-      readonly call: number;
-      readonly kill: true;
-    }
-  | { readonly at: 'before-reply' | 'after-reply'; readonly step: number; readonly kill: true };
-
 /** A request of a run, with what the script did about it. */
 export interface MemoryRequest extends Request {
   /** The run that asked: that of a called agent has its own id. */
@@ -52,8 +44,15 @@ export interface Script {
   readonly faults: readonly Fault[];
   /** The requests that were seen, oldest first. */
   readonly requests: Map<string, SeenRequest>;
-  /** How often each list was used, by its place. */
+  readonly at: Readonly<Record<string, Action | readonly Action[]>>;
+  /** How often each entry was used, by its place. */
   readonly used: Map<string, number>;
+  /** The lists of replies, and how many of them were given. */
+  readonly replies: {
+    readonly place: string;
+    readonly given: number;
+    readonly used: () => number;
+  }[];
   /** The ids of the calls that began, in order. */
   readonly calls: string[];
   steps: number;
@@ -92,19 +91,15 @@ const ACTIONS: Readonly<Record<Action['type'], true>> = {
   decide: true,
 };
 const MOMENTS = ['request', 'call', 'step', 'waiting'];
-const FAULTS = {
-  'before-effect': 'call',
-  'after-effect': 'call',
-  'before-reply': 'step',
-  'after-reply': 'step',
-};
+/** The parts of a script. */
+interface ScriptParts {
+  readonly on?: Reactions;
+  readonly at?: Script['at'];
+  readonly faults?: readonly Fault[];
+}
 
 /** Throws an `InputError` for a part of a script that would have no effect. */
-export function assertScript(
-  on: object,
-  at: Readonly<Record<string, unknown>>,
-  faults: readonly unknown[],
-): void {
+export function assertScript({ on = {}, at = {}, faults = [] }: ScriptParts): void {
   for (const [moment, entries] of Object.entries(on)) {
     if (!MOMENTS.includes(moment)) throw unexpected('on', `one of ${MOMENTS.join(', ')}`, moment);
     const all: unknown = moment === 'waiting' ? { waiting: entries } : entries;
@@ -120,15 +115,7 @@ export function assertScript(
     if (!(ms >= 0)) throw unexpected('at', 'a time after the start such as "3 days"', delay);
     for (const one of Array.isArray(entry) ? entry : [entry]) assertAction(`at["${delay}"]`, one);
   }
-  for (const fault of faults) {
-    const place = isObject(fault) ? textField(fault, 'at') : '';
-    const count = Object.entries(FAULTS).find(([name]) => name === place)?.[1];
-    const number = isObject(fault) && count !== undefined ? fault[count] : undefined;
-    if (!Number.isInteger(number) || Number(number) < 1) {
-      const form = '{ at: "after-effect", call: 1, kill: true }, or before-reply with step';
-      throw unexpected('faults', `a fault such as ${form}`, fault);
-    }
-  }
+  assertFaults(faults);
 }
 
 function assertAction(place: string, action: unknown): void {
@@ -142,10 +129,12 @@ function unexpected(field: string, what: string, value: unknown): InputError {
   return new InputError(`${field}: expected ${what}, got ${show(value)}`);
 }
 
-export function createScript(on: Reactions, faults: readonly Fault[]): Script {
+export function createScript({ on = {}, at = {}, faults = [] }: ScriptParts): Script {
   return {
     on,
+    at,
     faults,
+    replies: [],
     requests: new Map(),
     used: new Map(),
     calls: [],
@@ -213,13 +202,11 @@ function later(stage: Stage, delay: Parameters<typeof toMs>[0], act: () => Promi
 }
 
 /** Sets the timers of `at`. */
-export function setTimes(
-  stage: Stage,
-  at: Readonly<Record<string, Action | readonly Action[]>>,
-): void {
+export function setTimes(script: Script, stage: Stage, at: Script['at']): void {
   for (const [delay, given] of Object.entries(at)) {
     const actions = isList(given) ? given : [given];
     later(stage, delay, async () => {
+      script.used.set(`at ${delay}`, 1);
       for (const action of actions) await perform(stage, action);
     });
   }
@@ -319,7 +306,7 @@ export async function beforeStep(script: Script, stage: Stage): Promise<number> 
   script.steps += 1;
   const number = script.steps;
   fire(script, stage, (fault) => fault.at === 'before-reply' && fault.step === number);
-  const action = script.on.step?.[number];
+  const action = take(script, `step ${number}`, script.on.step?.[number], false);
   if (action !== undefined) await perform(stage, action);
   return number;
 }
@@ -346,4 +333,43 @@ export async function nextWhenWaiting(script: Script, stage: Stage): Promise<boo
   if (action === undefined) return false;
   await perform(stage, action);
   return true;
+}
+
+/** Returns the places at which something was to happen, and which the run did not reach. */
+export function missedIn({ on, at, faults, firedFaults, used }: Script): readonly string[] {
+  const isUnused = (place: string): boolean => !used.has(place);
+  return [
+    ...faults.flatMap((fault, index) =>
+      firedFaults.has(fault) ? [] : [`faults[${index}]: ${show(fault)}`],
+    ),
+    ...Object.entries(on.call ?? {}).flatMap(([tool, entry]) =>
+      leftOf(entry, used.get(`call ${tool}`)).map((left) => `on.call.${tool}: ${left}`),
+    ),
+    ...Object.keys(on.step ?? {})
+      .filter((step) => isUnused(`step ${step}`))
+      .map((step) => `on.step[${step}]`),
+    ...Object.keys(at)
+      .filter((delay) => isUnused(`at ${delay}`))
+      .map((delay) => `at["${delay}"]`),
+  ];
+}
+
+/** Returns what the run left over of what was there for it. */
+export function unusedIn({ on, used, replies }: Script): readonly string[] {
+  const requests = Object.entries(on.request ?? {}).filter(([name]) => name !== '*');
+  return [
+    ...replies.flatMap(({ place, given, used: count }) =>
+      count() >= given ? [] : [`${place}: ${given - count()} of ${given} replies`],
+    ),
+    ...requests.flatMap(([name, entry]) =>
+      leftOf(entry, used.get(`request ${name}`)).map((left) => `on.request.${name}: ${left}`),
+    ),
+    ...leftOf(on.waiting ?? [], used.get('waiting')).map((left) => `on.waiting: ${left}`),
+  ];
+}
+
+function leftOf(entry: unknown, count = 0): readonly string[] {
+  const given = Array.isArray(entry) ? entry.length : 1;
+  if (count >= given) return [];
+  return [given === 1 ? 'never used' : `${given - count} of ${given} entries`];
 }

@@ -50,8 +50,12 @@ export interface RerunOptions {
   readonly tools?: LiveTools;
 }
 
-/** What a rerun did, and where it first differs from the recording. */
-export interface Rerun {
+/**
+ * What a rerun did, and where it first differs from the recording. It has what the matchers read:
+ * `effects` are the calls whose recorded results were given, and the live ones.
+ */
+export interface Rerun extends Pick<MemoryRun, 'effects' | 'requests'> {
+  readonly transcript: Pick<MemoryRun['transcript'], 'messages'>;
   /** The first difference; null if there is none. */
   readonly divergence: Divergence | null;
   /** Null if the run waits for a decision that the recording does not have. */
@@ -114,11 +118,13 @@ export async function rerun(
     const again = recordingOf(run, recording);
     const compared = model === undefined ? 'all' : 'calls';
     const divergence = found.divergence ?? firstDifference(recording, again, compared);
-    return { divergence, outcome: run.outcome, recording: again };
+    const { outcome, transcript, effects, requests } = run;
+    return { divergence, outcome, recording: again, transcript, effects, requests };
   } catch (error) {
     // The run waits for what the recording does not have.
     if (found.divergence === null) throw error;
-    return { divergence: found.divergence, outcome: null, recording: null };
+    const nothing = { transcript: { messages: [] }, effects: [], requests: [] };
+    return { divergence: found.divergence, outcome: null, recording: null, ...nothing };
   }
 }
 

@@ -2,7 +2,8 @@ import type { Outcome } from '../core/transcript/outcome.js';
 
 /** What the matchers read of a run: that of `runInMemory`, of `rerun`, or one put together from a client. */
 export interface CheckedRun {
-  readonly outcome: Outcome<unknown>;
+  /** Null if the run has not ended. */
+  readonly outcome: Outcome<unknown> | null;
   readonly transcript: {
     readonly messages: readonly { readonly role: string; readonly text: string }[];
   };
@@ -10,6 +11,8 @@ export interface CheckedRun {
   readonly effects: readonly { readonly tool: string; readonly input: unknown }[];
   /** The requests to people, in order. */
   readonly requests: readonly CheckedRequest[];
+  /** What the run left over of its script, in words; absent if it had none. */
+  readonly unused?: readonly string[];
 }
 
 /** A request as the matchers read it. */
@@ -46,6 +49,8 @@ export interface MatcherResult {
   readonly message: () => string;
 }
 
+const NOT_ENDED = 'the run has not ended: it has no outcome';
+
 /** The matchers of `perdure/vitest`, for `expect.extend`. */
 export const matchers = {
   /** The run has ended so: a status, a reason, or some fields of the outcome. */
@@ -54,6 +59,7 @@ export const matchers = {
     { outcome }: CheckedRun,
     expected: string | Readonly<Record<string, unknown>>,
   ): MatcherResult {
+    if (outcome === null) return { pass: this.isNot, message: () => NOT_ENDED };
     const pass =
       typeof expected === 'string'
         ? outcome.status === expected || outcome.reason === expected
@@ -144,8 +150,20 @@ export const matchers = {
     };
   },
 
+  /** The run has used all replies, answers to requests, and messages of its script. */
+  toUseWholeScript(this: MatcherContext, { unused = [] }: CheckedRun): MatcherResult {
+    return {
+      pass: unused.length === 0,
+      message: () =>
+        this.isNot
+          ? 'the run has used its whole script, which it should not'
+          : `the run has left over:\n${unused.map((one) => `  ${one}`).join('\n')}`,
+    };
+  },
+
   /** The run has cost at most this. A bound in dollars fails if a price is unknown. */
   toCost(this: MatcherContext, { outcome }: CheckedRun, bounds: CostBounds): MatcherResult {
+    if (outcome === null) return { pass: this.isNot, message: () => NOT_ENDED };
     const { steps, toolCalls, usage } = outcome;
     const spent = {
       steps,

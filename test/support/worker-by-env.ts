@@ -3,7 +3,8 @@ import { NativeConnection, Worker, type WorkflowBundleOption } from '@temporalio
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { Agent } from '../../src/agents/agent.js';
 import { z } from 'zod';
-import { defineConfig } from '../../src/config.js';
+import { type Config, defineConfig } from '../../src/config.js';
+import { withFaults } from '../../src/memory/faults.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { createWorker, type RunningWorker } from '../../src/worker/create-worker.js';
 import type { ToolContext } from '../../src/tools/tool.js';
@@ -12,6 +13,7 @@ import { blockingAgents } from './blocking-agents.js';
 import { contractAgent } from './contract-agent.js';
 import { crashAgent } from './crash-agent.js';
 import { decidingAgent, generatingGraph } from './deciding-agent.js';
+import { faultyAgent, faultyModel } from './faulty-agent.js';
 import { ledgerGraphs } from './ledger-graph.js';
 import { stdioFixture } from './mcp-agent.js';
 import { retrievingAgent } from './retrieving-agent.js';
@@ -44,8 +46,15 @@ export async function workerByEnv(
   const capped = (['answer', 'compose', 'fail'] as const).map((onLimit) =>
     crashAgent(env['LEDGER'] ?? '', { name: `capped-${onLimit}`, limits: { steps: 2 }, onLimit }),
   );
-  return await createWorker({
-    config: defineConfig({
+  const { FAULTS: faults, LEDGER: ledger = '', NOTES: file = '' } = env;
+  const faulty = (): Config =>
+    withFaults(
+      defineConfig({ agents: [faultyAgent(ledger)], models: { m: faultyModel } }),
+      JSON.parse(faults ?? ''),
+      { file },
+    );
+  const own = (): Config =>
+    defineConfig({
       agents: [
         agent,
         ...capped,
@@ -60,7 +69,9 @@ export async function workerByEnv(
         fatalAgent(env['LEDGER'] ?? '', env['FATAL']),
       ],
       ...(window > 0 && { models: { stub: { window } } }),
-    }),
+    });
+  return await createWorker({
+    config: faults === undefined ? own() : faulty(),
     address: env['ADDRESS'] ?? '',
     taskQueue: env['QUEUE'] ?? '',
     env,

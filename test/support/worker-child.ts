@@ -13,8 +13,8 @@ let bundlePath: Promise<string> | undefined;
 
 export interface WorkerChild {
   readonly pid: number;
-  /** Resolves when the process has ended. */
-  readonly gone: Promise<unknown>;
+  /** Resolves when the process is gone, with the signal that ended it. */
+  readonly gone: Promise<NodeJS.Signals | null>;
   /** Sends SIGKILL; resolves when the process is gone. */
   kill(): Promise<void>;
 }
@@ -33,12 +33,14 @@ export async function workerChild(
     env: { PATH: process.env['PATH'], BUNDLE: await bundlePath, ...NO_THREAD, ...env },
   });
   await Promise.race([once(child, 'message'), failed(child)]);
+  const gone = new Promise<NodeJS.Signals | null>((resolve) => {
+    child.once('exit', (_code, signal) => resolve(signal));
+  });
   return {
     pid: child.pid ?? 0,
-    gone: once(child, 'exit'),
+    gone,
     async kill() {
       if (child.exitCode !== null || child.signalCode !== null) return;
-      const gone = once(child, 'exit');
       child.kill('SIGKILL');
       await gone;
     },

@@ -91,4 +91,20 @@ describe('the matchers of a run', () => {
       'costUsd: at most 1, got an unknown price',
     );
   });
+
+  test('show what was left over of a script, and that a run has not ended', () => {
+    expect(run).toUseWholeScript();
+    const left = { ...run, unused: ['model: 2 of 5 replies'] };
+    expect(left).not.toUseWholeScript();
+    expect(failure(() => expect(left).toUseWholeScript())).toBe(
+      'the run has left over:\n  model: 2 of 5 replies',
+    );
+    for (const check of [
+      () => expect({ ...run, outcome: null }).toEndAs('completed'),
+      () => expect({ ...run, outcome: null }).not.toEndAs('completed'),
+      () => expect({ ...run, outcome: null }).toCost({ steps: 1 }),
+    ]) {
+      expect(failure(check)).toBe('the run has not ended: it has no outcome');
+    }
+  });
 });
