@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { WorkflowHandle } from '@temporalio/client';
+import { startRun } from '../../src/updates/start.js';
 import { openingMessage, type Script } from '../conversation.js';
 import type { Bench, BenchWorker } from './bench.js';
 
@@ -29,13 +30,12 @@ export async function startPair(bench: Bench): Promise<Pair> {
   const perdure = await bench.worker('perdure');
   const bare = await bench.worker('bare');
   return {
-    perdure: side(perdure, (model, script) =>
-      bench.client.workflow.start('agent', {
-        taskQueue: perdure.queue,
-        workflowId: randomUUID(),
-        args: [{ agent: model, message: openingMessage(script) }],
-      }),
-    ),
+    perdure: side(perdure, async (model, script) => {
+      const place = { id: randomUUID(), taskQueue: perdure.queue };
+      const input = { agent: model, message: openingMessage(script) };
+      const { id, runId } = await startRun(bench.client, input, place);
+      return bench.client.workflow.getHandle(id, undefined, { firstExecutionRunId: runId });
+    }),
     bare: side(bare, (model, script) =>
       bench.client.workflow.start('bareLoop', {
         taskQueue: bare.queue,

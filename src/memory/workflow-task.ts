@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { TypedSearchAttributes } from '@temporalio/common';
+import { type Payload, TypedSearchAttributes, defaultPayloadConverter } from '@temporalio/common';
 import type { RawEvent } from '../history/history-event.js';
 import {
   type Activation,
@@ -298,7 +298,7 @@ async function create({ workflows, now }: WorkflowHost, segment: Segment): Promi
     workflowId,
     runId,
     workflowType,
-    searchAttributes: {},
+    searchAttributes: valuesOf(started?.searchAttributes?.indexedFields),
     typedSearchAttributes: new TypedSearchAttributes(),
     ...parent,
     ...(root && { root: { workflowId: root.workflowId ?? '', runId: root.runId ?? '' } }),
@@ -325,6 +325,17 @@ async function create({ workflows, now }: WorkflowHost, segment: Segment): Promi
     showStackTraceSources: false,
   });
   return { workflow, machines: createMachines(), randomnessSeed, patches: new Set(), seen: 0 };
+}
+
+/** Returns the search attributes with which a run was started. */
+function valuesOf(
+  fields: Readonly<Record<string, Payload>> | null | undefined,
+): WorkflowCreateOptions['info']['searchAttributes'] {
+  const entries = Object.entries(fields ?? {}).map(([name, payload]) => {
+    const value: unknown = defaultPayloadConverter.fromPayload(payload);
+    return [name, Array.isArray(value) ? value.map(String) : [String(value)]] as const;
+  });
+  return Object.fromEntries(entries);
 }
 
 /** Returns a number that depends on the run alone. */

@@ -104,6 +104,25 @@ export function createAttributeLookup(place: () => Place): () => Promise<readonl
   };
 }
 
+const complete = new WeakMap<ConnectionLike, Map<string, Promise<boolean>>>();
+
+/**
+ * Returns whether a client's namespace has all of perdure's search attributes; looked up once. False
+ * if the lookup fails.
+ */
+export async function hasSearchAttributes({
+  connection,
+  options: { namespace },
+}: Pick<Client, 'connection' | 'options'>): Promise<boolean> {
+  const known = complete.get(connection) ?? new Map<string, Promise<boolean>>();
+  complete.set(connection, known);
+  const found =
+    known.get(namespace) ??
+    lookUp({ connection, namespace }).then((names) => names?.length === SEARCH_ATTRIBUTES.length);
+  known.set(namespace, found);
+  return await found;
+}
+
 interface Place {
   readonly connection: ConnectionLike;
   readonly namespace: string;

@@ -3,7 +3,9 @@ import {
   type Client,
   WorkflowExecutionAlreadyStartedError,
   type WorkflowIdConflictPolicy,
+  type WorkflowOptions,
 } from '@temporalio/client';
+import { SearchAttributeType, defineSearchAttributeKey } from '@temporalio/common';
 import type {
   LimitOptions,
   Typed,
@@ -20,7 +22,7 @@ import { visible } from '../core/state/summaries.js';
 import { type Json, type JsonObject, wellFormedJson } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
 import type { Attachment, SuppliedMessage } from '../core/transcript/messages.js';
-import { isUnanswered, serverAddress, unreachable } from '../temporal/grpc.js';
+import { hasSearchAttributes, isUnanswered, serverAddress, unreachable } from '../temporal/grpc.js';
 
 const SUMMARY_CHARACTERS = 80;
 
@@ -50,6 +52,7 @@ export async function startRun(
 ): Promise<StartedRun> {
   assertRunId(id);
   const conflict: WorkflowIdConflictPolicy = 'FAIL';
+  const shown = await shownAtStart(client, input);
   try {
     const handle = await client.workflow.start('agent', {
       taskQueue,
@@ -58,7 +61,8 @@ export async function startRun(
       workflowIdReusePolicy: reuseId ? 'ALLOW_DUPLICATE' : 'REJECT_DUPLICATE',
       workflowIdConflictPolicy: conflict,
       staticSummary: runSummary(input),
-      ...(memo && { memo }),
+      ...shown,
+      memo: { ...shown.memo, ...memo },
     });
     return { id, runId: handle.firstExecutionRunId };
   } catch (error) {
@@ -67,6 +71,28 @@ export async function startRun(
     throw new IdTakenError(`a run "${id}" already exists`, { cause: error });
   }
 }
+
+/**
+ * Returns what lists show of a run before a worker has begun it, as the run itself would write it in
+ * its first task. Nothing if the namespace lacks the search attributes; the run then writes those that
+ * exist.
+ */
+export async function shownAtStart(
+  client: Client,
+  { agent, tags }: Pick<RunInput, 'agent' | 'tags'>,
+): Promise<Pick<WorkflowOptions, 'typedSearchAttributes' | 'memo'>> {
+  if (!(await hasSearchAttributes(client))) return {};
+  return {
+    typedSearchAttributes: [
+      { key: AGENT, value: agent },
+      { key: STATUS, value: 'working' },
+    ],
+    ...(tags && { memo: { tags: [...tags] } }),
+  };
+}
+
+const AGENT = defineSearchAttributeKey('AgentName', SearchAttributeType.KEYWORD);
+const STATUS = defineSearchAttributeKey('AgentStatus', SearchAttributeType.KEYWORD);
 
 function notStarted(client: Client, id: string, cause: unknown): NotDeliveredError {
   const message =

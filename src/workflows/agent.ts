@@ -26,6 +26,7 @@ import {
   publishStatus,
   recordTurnMemo,
   showDetails,
+  statusAtStart,
   updatesHandled,
 } from './messages/queries.js';
 import { continueRequests, publishRequests, continueUndoing } from './requests.js';
@@ -64,7 +65,10 @@ async function runSegment(
   const start = { input, at: Date.now(), root: rootRun(), firstRunId };
   const state = before?.state ?? firstState(start);
   const publish = { status: publishStatus, requests: publishRequests };
-  const run = createRunContext(input, { state, shown: before?.shown ?? '', publish });
+  const atStart = statusAtStart(input);
+  const shown = before?.shown ?? atStart ?? '';
+  const hasAttributes = atStart !== null;
+  const run = createRunContext(input, { state, shown, hasAttributes, publish });
   root.cancelRequested.catch(() => recordNow(run, { type: 'cancel-requested' }));
   // Nothing is published before the run has begun.
   if (root.consideredCancelled) record(run, { type: 'cancel-requested', at: start.at });
@@ -95,7 +99,10 @@ async function runToEnd(run: RunContext): Promise<Outcome> {
     } catch (error) {
       if (error instanceof ContinueAsNew || !inTurn(run.state)) {
         run.ended = outcomeIn(error);
-        if (run.ended !== null) logFailedTurn(run, run.ended);
+        if (run.ended !== null) {
+          logFailedTurn(run, run.ended);
+          run.publishStatus();
+        }
         throw error;
       }
       run.state = closeFailedTurn(run.state, { message: faultText(error), at: Date.now() });

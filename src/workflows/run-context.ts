@@ -52,6 +52,8 @@ export interface RunContext extends Run {
   shownRequests: string;
   /** The most recently computed next action and its inputs; null before the first one. */
   last: LastAction | null;
+  /** The starter has set the run's search attributes, so the namespace has them. */
+  readonly hasAttributes: boolean;
   /** The segment has met a worker without activities. */
   hasNoActivities: boolean;
 }
@@ -67,8 +69,9 @@ export interface LastAction {
 
 interface ContextParts {
   readonly state: RunState;
-  /** The status that the search attributes show. */
+  /** The status that the search attributes show; empty for none. */
   readonly shown: string;
+  readonly hasAttributes: boolean;
   /** Publishes what people see of a run. */
   readonly publish: Readonly<Record<'status' | 'requests', (run: RunContext) => void>>;
 }
@@ -76,7 +79,7 @@ interface ContextParts {
 /** Creates the context of a segment. */
 export function createRunContext(
   input: RunInput,
-  { state, shown, publish }: ContextParts,
+  { state, shown, hasAttributes, publish }: ContextParts,
 ): RunContext {
   const run: RunContext = {
     input,
@@ -94,6 +97,7 @@ export function createRunContext(
     expiryTimer: null,
     shownRequests: '',
     last: null,
+    hasAttributes,
     hasNoActivities: false,
   };
   return run;

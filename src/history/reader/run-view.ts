@@ -283,10 +283,9 @@ const PATCHES: readonly string[] = [SEMANTICS_PATCH, NO_ACTIVITIES_PATCH];
  * marker that this version does not know; null if this version can read it.
  */
 export function writtenByNewer(events: readonly HistoryEvent[]): string | null {
-  const patched = events.find(
-    (event) => event.type === 'patched' && !PATCHES.includes(event.patch),
-  );
-  if (patched?.type === 'patched') return newerPatch([patched.patch]);
+  const patches = events.flatMap((event) => (event.type === 'patched' ? [event.patch] : []));
+  const unknown = newerPatch(patches);
+  if (unknown !== null) return unknown;
   const why = newerState(events[0]);
   return why === null ? null : newer(why);
 }
@@ -296,7 +295,7 @@ export function writtenByNewer(events: readonly HistoryEvent[]): string | null {
  * of them; else null. The server lists the patches of a run without its history.
  */
 export function newerPatch(patches: readonly string[]): string | null {
-  const unknown = patches.find((patch) => patch !== SEMANTICS_PATCH);
+  const unknown = patches.find((patch) => !PATCHES.includes(patch));
   if (unknown === undefined) return null;
   return newer(
     `the run's history has the patch ${JSON.stringify(unknown)}, which this version does not know; deploy the version that wrote it`,

@@ -10,6 +10,7 @@ import {
   upsertSearchAttributes,
   workflowInfo,
 } from '@temporalio/workflow';
+import type { RunInput } from '../../core/input/input.js';
 import { openRequests } from '../../core/requests/open-requests.js';
 import { isLoaded } from '../../core/rules/limits.js';
 import { type NodeAllowance, nodeBudget } from '../../core/run/complete-batch.js';
@@ -149,15 +150,25 @@ export function showDetails(run: RunContext): void {
   setCurrentDetails(lazyText(() => currentDetails(run.state, createStatus(run))));
 }
 
+const ALL_ATTRIBUTES = ['AgentName', 'AgentStatus', 'AgentReason'];
+
+/** Returns the status that the starter of a run has set as its search attributes; null if none. */
+export function statusAtStart(input: Pick<RunInput, 'agent'>): string | null {
+  const { AgentName: name = [], AgentStatus: status = [] } = workflowInfo().searchAttributes;
+  return name[0] === input.agent && typeof status[0] === 'string' ? `${status[0]} ` : null;
+}
+
 /** Writes the search attributes if the status or the reason has changed. */
 export function publishStatus(run: RunContext): void {
-  // The loaded configuration lists the namespace's attributes.
-  if (!isLoaded(run.state)) return;
+  // The loaded configuration lists the namespace's attributes. A client that has set some has found
+  // all of them.
+  if (!isLoaded(run.state) && !run.hasAttributes) return;
   const status = shownStatus(run.state, run.ended);
   const key = `${status.status} ${status.reason ?? ''}`;
   if (key === run.shown) return;
   run.shown = key;
-  writeAttributes(run.state.config.searchAttributes, {
+  const known = isLoaded(run.state) ? run.state.config.searchAttributes : ALL_ATTRIBUTES;
+  writeAttributes(known, {
     AgentName: status.agent,
     AgentStatus: status.status,
     AgentReason: status.reason ?? '',
