@@ -245,7 +245,16 @@ export const WALLS: readonly Wall[] = [
       'live',
       'client',
     ],
-    packages: [NODE, 'zod', 'hono', '@hono/node-server', 'jose', 'lru-cache', 'eventsource-parser'],
+    packages: [
+      NODE,
+      COMMON,
+      'zod',
+      'hono',
+      '@hono/node-server',
+      'jose',
+      'lru-cache',
+      'eventsource-parser',
+    ],
     why: 'The doors: HTTP requests become calls of the client, for principals that were checked.',
   },
   {

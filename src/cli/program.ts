@@ -186,6 +186,10 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Listed | ListedG
         },
       },
     },
+    codec: {
+      summary: "decrypt payloads for Temporal's UI",
+      load: async () => (await import('./commands/codec.js')).codec,
+    },
     doctor: {
       summary: 'check server, workers, models, and versions',
       load: async () => (await import('./commands/doctor.js')).doctor,

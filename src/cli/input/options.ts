@@ -324,7 +324,12 @@ export const OPTIONS = {
 
   // Of workers, MCP, and doctor.
   host: { flags: '--host <host>', text: 'address; any but 127.0.0.1 needs PERDURE_SERVE_KEYS' },
-  port: { flags: '--port <n>', text: 'port to serve at; default: 8788', parse: parseNumber },
+  port: {
+    flags: '--port <n>',
+    text: 'port to serve at; default: 8788 (codec: 8789)',
+    parse: parseNumber,
+  },
+  origin: { flags: '--origin <origin...>', text: 'other pages that may use it' },
   noWorker: { flags: '--no-worker', text: 'host no worker' },
   livePort: { flags: '--live-port <n>', text: 'port of live streams', parse: parseNumber },
   liveHost: {
