@@ -25,13 +25,12 @@ export {
   type HttpEventsOptions,
 } from './http/http-client.js';
 export type {
-  AgentView,
-  GraphView,
   OperationInput,
   OperationName,
   OperationOutput,
   Operations,
 } from './http/operations.js';
+export type { AgentView, GraphView, RequestView } from './http/views.js';
 
 /**
  * Creates an HTTP server as a fetch handler: the API, the console, and the doors for other clients. It

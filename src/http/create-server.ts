@@ -1,3 +1,5 @@
+import { readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
 import { Hono } from 'hono';
 import { z } from 'zod';
 import type { PerdureClient } from '../client/client-types.js';
@@ -110,6 +112,7 @@ export async function openServer(options: ServerOptions): Promise<HttpServer> {
     const isUp = await answers(place);
     return answerJson({ ok: isUp }, isUp ? 200 : 503);
   });
+  addConsole(app);
   app.get('/v1/openapi.json', () => answerJson(openApiDocument()));
   app.use('/v1/*', checkPrincipal(authenticate, limits), checkBody(limits));
   addApiRoutes(app, parts);
@@ -147,5 +150,42 @@ async function answers({ client }: Place): Promise<boolean> {
     return true;
   } catch {
     return false;
+  }
+}
+
+/** The folder of the page; it is beside `src` and beside `dist`. */
+const FOLDER = fileURLToPath(new URL('../../console/', import.meta.url));
+
+/** The files of the page, by their path. No other file of the folder is served. */
+const FILES: Readonly<Record<string, readonly [file: string, type: string]>> = {
+  '/': ['index.html', 'text/html'],
+  '/console/style.css': ['style.css', 'text/css'],
+  '/console/icon.svg': ['icon.svg', 'image/svg+xml'],
+  '/console/vendor/htm-preact.js': ['vendor/htm-preact.js', 'text/javascript'],
+  ...Object.fromEntries(
+    ['app', 'api', 'parts', 'request', 'events', 'run', 'graph', 'agents'].map((name) => [
+      `/console/${name}.js`,
+      [`${name}.js`, 'text/javascript'],
+    ]),
+  ),
+};
+
+/** The page loads nothing from elsewhere, runs no inline script, and cannot be framed. */
+const POLICY =
+  "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'";
+
+/** Adds the console, a page for people. It has no data; it asks the API with the key of its user. */
+function addConsole(app: Hono<Guarded>): void {
+  for (const [path, [file, type]] of Object.entries(FILES)) {
+    app.get(path, async () => {
+      const body = await readFile(FOLDER + file, 'utf8');
+      return new Response(body, {
+        headers: {
+          'content-type': `${type}; charset=utf-8`,
+          'content-security-policy': POLICY,
+          'cache-control': 'no-cache',
+        },
+      });
+    });
   }
 }

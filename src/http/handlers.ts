@@ -20,8 +20,9 @@ import {
   startMemo,
 } from './access.js';
 import { HttpError } from './errors.js';
-import type { AgentView, OperationName, OperationOutput, ReadInput } from './operations.js';
+import type { OperationName, OperationOutput, ReadInput } from './operations.js';
 import { type Principal, rightsOf } from './principals.js';
+import { type AgentView, requestView } from './views.js';
 
 /** Who calls an operation. */
 export interface Caller {
@@ -184,12 +185,12 @@ function readHandlers(place: Place, open: OpenFor): Pick<Handlers, ReadNames> {
     },
     async getRequest({ run, request }, caller) {
       await open(run, 'read', caller);
-      return await api.request(run, request).catch((error: unknown) => {
+      const found = await api.request(run, request).catch((error: unknown) => {
         if (!InputError.isInstance(error)) throw error;
-        throw new HttpError(404, 'no_request', error.message, {
-          fix: 'read the run for its open requests',
-        });
+        const fix = 'read the run for its open requests';
+        throw new HttpError(404, 'no_request', error.message, { fix });
       });
+      return { ...found, view: requestView(found) };
     },
   };
 }

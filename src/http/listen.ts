@@ -46,13 +46,11 @@ export async function listen(
   );
   http.maxConnections = MAX_CONNECTIONS;
   http.listen(port, host);
-  await Promise.race([
-    once(http, 'listening'),
-    once(http, 'error').then(([cause]: readonly unknown[]) => {
-      const why = cause instanceof Error ? cause.message : String(cause);
-      throw new InputError(`port: the server cannot listen at ${host}:${port}: ${why}`, { cause });
-    }),
-  ]);
+  // Rejects with the error of the server, too.
+  await once(http, 'listening').catch((cause: unknown) => {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new InputError(`port: the server cannot listen at ${host}:${port}: ${why}`, { cause });
+  });
   const address = http.address();
   const bound = typeof address === 'object' && address !== null ? address.port : port;
   return {

@@ -4,10 +4,11 @@ import type { ReadStatus, RequestList } from '../client/requests.js';
 import { RIGHTS, type Right } from '../config.js';
 import { RUN_STATUSES, type RunStatusName } from '../core/state/status.js';
 import type { EffectiveLimits } from '../core/state/state.js';
-import type { Json, JsonObject } from '../core/text/json.js';
+import type { Json } from '../core/text/json.js';
 import type { Outcome } from '../core/transcript/outcome.js';
 import { type DecisionReceipt, OFFERED, type Request } from '../core/transcript/request.js';
 import type { RunTranscript, TurnLog } from '../history/run-transcript.js';
+import type { AgentView, GraphView, RequestView } from './views.js';
 import type { SentMessage } from '../updates/ask.js';
 
 /** One operation of the HTTP API: its place, what it takes, and what it answers. */
@@ -102,6 +103,11 @@ const request = answer<Request>(
   }),
 );
 
+const requestWithView = answer<Request & { readonly view: RequestView }>(
+  'ShownRequest',
+  z.looseObject({ id: z.string(), digest: z.string(), view: z.looseObject({}) }),
+);
+
 const outcome = answer<Outcome>(
   'Outcome',
   z.looseObject({
@@ -129,19 +135,6 @@ const status = answer<ReadStatus & { readonly rights: readonly Right[] }>(
   }),
 );
 
-/** An agent, as a principal sees it. */
-export interface AgentView {
-  readonly name: string;
-  readonly description: string;
-  readonly graph: boolean;
-  /** JSON schema of the `input` of a graph; null for an agent. */
-  readonly input: JsonObject | null;
-  /** JSON schema of the arguments of its instructions; null if they are not a template. */
-  readonly args: JsonObject | null;
-  readonly prompts: readonly string[];
-  readonly rights: readonly Right[];
-}
-
 const agentView = answer<AgentView>(
   'Agent',
   z.object({
@@ -154,31 +147,6 @@ const agentView = answer<AgentView>(
     rights: z.array(z.enum(RIGHTS)),
   }),
 );
-
-/** The graph of a run, marked with what has run and what waits. */
-export interface GraphView {
-  readonly agent: string;
-  /** The graph as a Mermaid flow chart. */
-  readonly mermaid: string;
-  /** The start comes first. */
-  readonly nodes: readonly {
-    readonly id: string;
-    /** One line for people, from the author. */
-    readonly label: string;
-    readonly kind: string;
-    readonly mark?: 'visited' | 'here' | 'unvisited';
-    readonly visits?: number;
-  }[];
-  readonly edges: readonly {
-    /** Ids of nodes. */
-    readonly from: string;
-    readonly to: string;
-    /** Null if the node has only this exit. */
-    readonly exit: string | null;
-    /** How often the run has taken it. */
-    readonly taken?: number;
-  }[];
-}
 
 const decision = z.strictObject({
   request: text,
@@ -343,7 +311,7 @@ export const OPERATIONS = {
   }),
   getRequest: get('/v1/runs/{run}/requests/{request}', 'Returns a request with all arguments.', {
     input: z.strictObject({ run, request: text }),
-    output: request,
+    output: requestWithView,
   }),
   decide: post(
     '/v1/runs/{run}/decisions',

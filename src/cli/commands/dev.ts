@@ -27,6 +27,7 @@ import {
 } from '../hosting/dev-process.js';
 import { awaitServer, catchInterrupt, hostWorker } from '../hosting/hosting.js';
 import { noteServer } from '../hosting/server-notes.js';
+import { PORT, type Serving, startServing } from '../hosting/serving.js';
 import { CONFIG_NAMES, configFile } from '../input/load-config.js';
 import { withOptions } from '../input/options.js';
 
@@ -34,6 +35,8 @@ const FIRST_RESTART_MS = 1_000;
 const MAX_RESTART_MS = 30_000;
 
 export interface DevOptions {
+  /** The port of the console. */
+  readonly port?: number;
   readonly livePort?: number;
   readonly liveHost?: string;
 }
@@ -44,9 +47,11 @@ export interface DevOptions {
  * used; a file that appears later is not loaded.
  */
 export const dev: Command<DevOptions> = {
-  declare: (entry) => withOptions(entry, 'livePort', 'liveHost'),
-  async run(context, { livePort, liveHost }) {
+  declare: (entry) => withOptions(entry, 'port', 'livePort', 'liveHost'),
+  async run(context, { port = PORT, livePort, liveHost }) {
     const live = [
+      '--port',
+      String(port),
       ...(livePort === undefined ? [] : ['--live-port', String(livePort)]),
       ...(liveHost === undefined ? [] : ['--live-host', liveHost]),
     ];
@@ -167,6 +172,8 @@ export interface WorkerCommandOptions {
   readonly deployment?: string;
   readonly buildId?: string;
   readonly promote: boolean;
+  /** The port of the console; without it, the worker serves none. */
+  readonly port?: number;
   /** False for `--no-live`. */
   readonly live: boolean;
   readonly livePort?: number;
@@ -182,6 +189,7 @@ export const worker: Command<WorkerCommandOptions> = {
       'deployment',
       'buildId',
       'noPromote',
+      'port',
       'livePort',
       'liveHost',
       'noLive',
@@ -216,6 +224,7 @@ async function runWorker(context: CliContext, options: WorkerCommandOptions): Pr
   );
   if (live !== null) context.note(`Live stream: GET ${live.url}/runs/ID/events`);
   if (deployed !== null) context.note(buildLine(deployed));
+  const serving = await serveConsole(context, options);
   if (context.options.json) {
     const build = deployed && {
       deployment: { name: deployed.deploymentName, buildId: deployed.buildId },
@@ -233,6 +242,24 @@ async function runWorker(context: CliContext, options: WorkerCommandOptions): Pr
     return EXIT.completed;
   } finally {
     unwatch();
+    await serving?.close();
+  }
+}
+
+/** Serves the console if a port is given. A port that is taken is noted, and the worker runs without. */
+async function serveConsole(
+  context: CliContext,
+  { port }: WorkerCommandOptions,
+): Promise<Serving | null> {
+  if (port === undefined) return null;
+  try {
+    const serving = await startServing(context, { host: '127.0.0.1', port });
+    context.note(`Console: ${serving.url}`);
+    return serving;
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    context.note(`No console: ${error.message}; choose another port with --port`);
+    return null;
   }
 }
 

@@ -1,11 +1,10 @@
 import { once } from 'node:events';
-import type { PerdureClient } from '../../client/client-types.js';
 import type { Config } from '../../config.js';
-import { InputError } from '../../core/errors.js';
 import { type CliContext, type Command, EXIT, UsageError } from '../context.js';
 import { formatCount } from '../format/format.js';
 import { awaitServer, catchInterrupt, createHosting } from '../hosting/hosting.js';
 import { noteServer } from '../hosting/server-notes.js';
+import { PORT, asUsage, startServing } from '../hosting/serving.js';
 import { osUser } from '../input/option-parsers.js';
 import { withOptions } from '../input/options.js';
 
@@ -15,8 +14,6 @@ export interface ServeCommandOptions {
   /** False for `--no-worker`. */
   readonly worker: boolean;
 }
-
-const PORT = 8_788;
 
 /**
  * `serve`: serves HTTP until interrupted: the API, the console, and the doors for other clients. It
@@ -33,12 +30,12 @@ export const serve: Command<ServeCommandOptions> = {
     noteServer(context, found);
     const taskQueue = await context.taskQueue();
     const hosting = createHosting(context, taskQueue);
-    const serving = await startServing(context, { config, host, port });
+    const serving = await startServing(context, { host, port });
     try {
       const { address, namespace } = found;
       const place = `task queue "${taskQueue}" of ${address}, namespace "${namespace}"`;
       context.note(
-        `serving ${serving.url} for ${place}, with ${formatCount(config.agents.length, 'agent')}${serving.isVerified ? '' : '; without keys, for this machine only'}`,
+        `serving ${serving.url} (the console, and the API) for ${place}, with ${formatCount(config.agents.length, 'agent')}${serving.isVerified ? '' : '; without keys, for this machine only'}`,
       );
       if (worker) {
         await hosting.ensure();
@@ -59,46 +56,6 @@ export const serve: Command<ServeCommandOptions> = {
   },
 };
 
-interface Serving {
-  readonly url: string;
-  readonly isVerified: boolean;
-  close(): Promise<void>;
-}
-
-/** Serves HTTP for the server of the context, in this process. */
-async function startServing(
-  context: CliContext,
-  { config, host, port }: { readonly config: Config; readonly host: string; readonly port: number },
-): Promise<Serving> {
-  const [{ openClient }, { openServer }, { listen }] = await Promise.all([
-    import('../../client/create-client.js'),
-    import('../../http/create-server.js'),
-    import('../../http/listen.js'),
-  ]);
-  const { env, home } = context;
-  const client: PerdureClient = await openClient({
-    client: await context.client(),
-    taskQueue: await context.taskQueue(),
-    config,
-    env,
-    home,
-  });
-  const server = await openServer({
-    client,
-    config,
-    env,
-    localName: osUser(),
-    log: (line) => context.note(line),
-  });
-  try {
-    const { isVerified } = server;
-    const listening = await listen(server, { host, port });
-    return { url: listening.url, isVerified, close: () => listening.close() };
-  } catch (error) {
-    throw asUsage(error);
-  }
-}
-
 /** Checks keys and address before anything is started. Throws a `UsageError`. */
 async function checkServe(
   { env }: CliContext,
@@ -118,9 +75,4 @@ async function checkServe(
   } catch (error) {
     throw asUsage(error);
   }
-}
-
-function asUsage(error: unknown): unknown {
-  if (!InputError.isInstance(error)) return error;
-  return new UsageError(error.message.replace(/^(?=(?:host|port): )/, '--'), { cause: error });
 }

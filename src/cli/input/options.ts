@@ -326,7 +326,7 @@ export const OPTIONS = {
   host: { flags: '--host <host>', text: 'address; any but 127.0.0.1 needs PERDURE_SERVE_KEYS' },
   port: {
     flags: '--port <n>',
-    text: 'port to serve at; default: 8788 (codec: 8789)',
+    text: 'port to serve at; of serve and dev 8788, of codec 8789',
     parse: parseNumber,
   },
   origin: { flags: '--origin <origin...>', text: 'other pages that may use it' },

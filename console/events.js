@@ -1,0 +1,142 @@
+// Events of a run become what its page shows. The same events always give the same view.
+
+export const emptyView = () => ({
+  agent: '',
+  open: false,
+  start: null,
+  end: null,
+  last: null,
+  items: [],
+  calls: new Map(),
+  live: null,
+  requests: new Set(),
+  outcome: null,
+  usage: { tokens: 0, costUsd: 0, known: true },
+  version: 0,
+});
+
+/** Adds events to a view in place, and returns the view as a new object, so that it renders again. */
+export function addEvents(view, events) {
+  for (const event of events) addEvent(view, event);
+  return { ...view, version: view.version + 1 };
+}
+
+const attemptOf = ({ turn, step, attempt }) => `${turn}.${step}.${attempt}`;
+
+function addEvent(view, event) {
+  const { at, type } = event;
+  const since = view.last ?? at;
+  if (at !== undefined) {
+    view.start ??= at;
+    view.last = at;
+  }
+  const push = (item) => view.items.push({ at, from: at, to: at, ...item });
+  switch (type) {
+    case 'run-started':
+      Object.assign(view, { agent: event.agent, open: event.open });
+      return;
+    case 'turn-begun':
+      return push({ type: 'turn', turn: event.turn });
+    case 'message-added': {
+      const { role, text, origin, by } = event.message;
+      if (role === 'user' && origin === undefined) return push({ type: 'user', text, by });
+      if (role === 'assistant') return push({ type: 'reply', text, calls: [], supplied: true });
+      return push({ type: 'note', text, title: origin === 'retrieved' ? 'document' : 'to the model' });
+    }
+    case 'delta': {
+      const key = attemptOf(event);
+      if (view.live?.key !== key) {
+        const struck = view.live && view.live.text !== '' ? [...view.live.struck, view.live.text] : (view.live?.struck ?? []);
+        view.live = { key, text: '', thought: '', struck, from: view.last };
+      }
+      if (event.kind === 'text') view.live.text += event.text;
+      else view.live.thought += event.text;
+      return;
+    }
+    case 'superseded':
+      if (view.live) {
+        const struck = view.live.text === '' ? view.live.struck : [...view.live.struck, view.live.text];
+        view.live = { ...view.live, key: '', text: '', thought: '', struck };
+      }
+      return;
+    case 'model-replied': {
+      const { text, calls = [] } = event.message;
+      const struck = view.live?.struck ?? [];
+      view.live = null;
+      addUsage(view, event.usage);
+      push({ type: 'reply', text, calls, struck, usage: event.usage, from: since });
+      for (const call of calls) {
+        const item = { type: 'call', at, from: at, to: null, call, state: 'planned', result: null };
+        view.calls.set(call.id, item);
+        view.items.push(item);
+      }
+      return;
+    }
+    case 'answer-refused':
+      view.live = null;
+      addUsage(view, event.usage);
+      return push({ type: 'refused', text: event.message.text, problem: event.problem, from: since });
+    case 'call-begun': {
+      const item = view.calls.get(event.call.id) ?? { type: 'call', at, call: event.call, result: null };
+      if (!view.calls.has(event.call.id)) view.items.push(item);
+      Object.assign(item, { from: at, to: null, state: 'works' });
+      view.calls.set(event.call.id, item);
+      return;
+    }
+    case 'call-finished': {
+      const { message, tool } = event;
+      const id = message.callId;
+      const item = view.calls.get(id) ?? { type: 'call', at, from: at, call: { id, name: tool, arguments: '' } };
+      if (!view.calls.has(id)) view.items.push(item);
+      view.calls.set(id, item);
+      return Object.assign(item, { to: at, state: message.ok === false || (message.ok === undefined && message.text.startsWith('{"error"')) ? 'failed' : 'done', result: message });
+    }
+    case 'request-raised': {
+      view.requests.add(event.request);
+      const call = view.calls.get(event.call);
+      if (call) Object.assign(call, { state: 'asks', from: at });
+      return push({ type: 'asked', request: event.request, kind: event.kind, why: event.why, to: null });
+    }
+    case 'request-closed': {
+      view.requests.delete(event.request);
+      const item = view.items.findLast((one) => one.type === 'asked' && one.request === event.request);
+      if (item) Object.assign(item, { to: at, as: event.as, by: event.by });
+      return;
+    }
+    case 'work-blocked':
+      return push({ type: 'blocked', on: event.on, reason: event.reason, text: event.message, to: null });
+    case 'work-unblocked': {
+      const item = view.items.findLast((one) => one.type === 'blocked' && one.on === event.on);
+      if (item) item.to = at;
+      return;
+    }
+    case 'node-begun':
+      return push({ type: 'node', node: event.node, visit: event.visit, to: null });
+    case 'node-ended': {
+      const item = view.items.findLast((one) => one.type === 'node' && one.node === event.node && one.to === null);
+      if (item) Object.assign(item, { to: at, exit: event.exit });
+      return;
+    }
+    case 'transcript-compacted':
+      addUsage(view, event.usage);
+      return push({ type: 'note', title: 'summary of older messages', text: event.message.text });
+    case 'run-paused':
+      return push({ type: 'mark', text: 'paused' });
+    case 'run-resumed':
+      return push({ type: 'mark', text: 'resumed' });
+    case 'turn-ended':
+      return push({ type: 'outcome', outcome: event.outcome, turn: event.turn });
+    case 'run-ended':
+      Object.assign(view, { end: at, outcome: event.outcome, live: null });
+      for (const item of view.items) item.to ??= at;
+      return;
+    default:
+  }
+}
+
+function addUsage(view, usage) {
+  if (!usage) return;
+  view.usage.tokens += (usage.inputTokens ?? 0) + (usage.outputTokens ?? 0);
+  if (usage.costUsd === null || usage.costUsd === undefined) view.usage.known = false;
+  else view.usage.costUsd += usage.costUsd;
+}

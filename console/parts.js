@@ -1,0 +1,109 @@
+// What all pages share: words, times, and small components.
+import { html, useEffect, useRef, useState } from './vendor/htm-preact.js';
+
+/** Characters that cannot be seen, or that change the order of others. */
+const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\u{e0000}-\u{e007f}]/gu;
+
+/** Returns a text in which hidden characters are escapes. */
+export const visible = (text) =>
+  String(text).replace(HIDDEN, (one) => `\\u{${one.codePointAt(0).toString(16)}}`);
+
+export const money = (usd) => (usd === null || usd === undefined ? '–' : usd === 0 ? '$0' : `$${usd < 0.01 ? usd.toFixed(4) : usd.toFixed(2)}`);
+
+export function duration(ms) {
+  if (ms < 1_000) return `${Math.max(0, Math.round(ms))} ms`;
+  if (ms < 60_000) return `${(ms / 1_000).toFixed(ms < 10_000 ? 1 : 0)} s`;
+  const minutes = Math.floor(ms / 60_000);
+  if (minutes < 60) return `${minutes} min`;
+  const hours = Math.floor(minutes / 60);
+  return hours < 48 ? `${hours} h` : `${Math.floor(hours / 24)} days`;
+}
+
+export const ago = (at, now = Date.now()) => `${duration(Math.max(0, now - Number(at)))} ago`;
+
+/** Counts of tokens, such as 12.3k. */
+export const short = (n) => (n < 10_000 ? String(n) : `${(n / 1_000).toFixed(n < 100_000 ? 1 : 0)}k`);
+
+/** The words for statuses, with the color of each. */
+const STATUSES = {
+  working: ['working', 'busy'],
+  waiting_message: ['waits for a message', 'calm'],
+  waiting_decision: ['waits for you', 'asks'],
+  waiting_time: ['waits', 'calm'],
+  blocked: ['blocked', 'bad'],
+  paused: ['paused', 'calm'],
+  completed: ['completed', 'good'],
+  stopped: ['stopped', 'asks'],
+  cancelled: ['canceled', 'calm'],
+  failed: ['failed', 'bad'],
+  unknown: ['unknown', 'calm'],
+};
+
+export function Status({ name }) {
+  const [words, tone] = STATUSES[name] ?? [name, 'calm'];
+  return html`<span class=${`pill ${tone}`}>${words}</span>`;
+}
+
+export const statusOf = ({ status, outcome }) =>
+  status === 'done' ? (outcome?.status ?? 'unknown') : status;
+
+export function Failure({ error }) {
+  if (!error) return null;
+  return html`<div class="failure" role="alert">
+    <strong>${visible(error.message)}</strong>
+    ${error.fix && html`<span>${visible(error.fix)}</span>`}
+  </div>`;
+}
+
+/** Loads a value again every `every` ms while the page is shown. */
+export function useLoaded(load, keys, every = 0) {
+  const [state, setState] = useState({ value: null, error: null });
+  const again = useRef(() => undefined);
+  useEffect(() => {
+    let over = false;
+    const once = async () => {
+      if (document.hidden && every > 0) return;
+      try {
+        const value = await load();
+        if (!over) setState({ value, error: null });
+      } catch (error) {
+        if (!over) setState((before) => ({ ...before, error }));
+      }
+    };
+    again.current = once;
+    setState({ value: null, error: null });
+    void once();
+    const timer = every > 0 ? setInterval(once, every) : undefined;
+    return () => {
+      over = true;
+      clearInterval(timer);
+    };
+  }, keys);
+  return { ...state, reload: () => again.current() };
+}
+
+/** Renders again every second, for ages and live bars. */
+export function useNow(isOn = true) {
+  const [now, setNow] = useState(Date.now());
+  useEffect(() => {
+    if (!isOn) return undefined;
+    const timer = setInterval(() => setNow(Date.now()), 1_000);
+    return () => clearInterval(timer);
+  }, [isOn]);
+  return now;
+}
+
+export const runLink = (id, page = 'run') => `#/${page}/${encodeURIComponent(id)}`;
+
+/** JSON for people, line by line; a text that is no JSON as it is. */
+export function pretty(text) {
+  try {
+    return visible(JSON.stringify(JSON.parse(text), null, 2));
+  } catch {
+    return visible(text);
+  }
+}
+
+export function Empty({ title, children }) {
+  return html`<div class="empty"><h2>${title}</h2>${children}</div>`;
+}

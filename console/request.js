@@ -1,0 +1,198 @@
+// A request to a person: everything that counts is shown before any button.
+import { get, post, runPath } from './api.js';
+import { Failure, ago, duration, runLink, useNow } from './parts.js';
+import { html, useEffect, useRef, useState } from './vendor/htm-preact.js';
+
+const WORDS = {
+  approve: 'Approve',
+  deny: 'Deny',
+  edit: 'Edit …',
+  answer: 'Answer …',
+  raise: 'Raise …',
+  stop: 'End the turn',
+  happened: 'It happened …',
+  retry: 'Execute again',
+  abandon: 'Give up on it',
+  accept: 'Accept the new form',
+  some: 'Approve some …',
+};
+/** The decisions that need something from the person first. */
+const WITH_FORM = ['edit', 'answer', 'raise', 'happened', 'some'];
+
+function Rows({ rows }) {
+  return html`<dl class="rows">
+    ${rows.map(([name, text]) => html`<div key=${name}><dt>${name}</dt><dd>${text}</dd></div>`)}
+  </dl>`;
+}
+
+function Shown({ request }) {
+  const { view } = request;
+  return html`
+    <${Rows} rows=${view.fields.filter(([name]) => name !== 'what')} />
+    ${view.foreign.map(
+      ({ title, texts }) => html`<figure class="quote" key=${title}>
+        <figcaption>${title}</figcaption>
+        ${texts.map((text) => html`<blockquote>${text}</blockquote>`)}
+      </figure>`,
+    )}
+    ${view.arguments.length > 0 && html`<h4>Exactly what will be executed</h4><div class="exact"><${Rows} rows=${view.arguments} /></div>`}
+    ${view.parsed && html`<h4>What the tool gets</h4><div class="exact"><${Rows} rows=${view.parsed} /></div>`}
+    ${view.actions.map(
+      (action) => html`<section class="action" key=${action.id}>
+        <h4><code>${action.id}</code> ${action.tool} ${action.asks && html`<span class="pill asks">needs approval</span>`}</h4>
+        <div class="exact"><${Rows} rows=${action.arguments} /></div>
+      </section>`,
+    )}
+    <p class="digest">digest <code>${request.digest.slice(0, 16)}…</code></p>
+  `;
+}
+
+/** Returns the fields of a decision that a form adds. Throws a text for people. */
+function readForm(as, data) {
+  const json = (text, isObject) => {
+    try {
+      const value = JSON.parse(text);
+      if (!isObject || (value && typeof value === 'object' && !Array.isArray(value))) return value;
+    } catch {
+      // Below.
+    }
+    throw new Error(isObject ? 'Arguments are one JSON object.' : 'The result is JSON.');
+  };
+  if (as === 'edit') return { arguments: json(data.get('arguments'), true) };
+  if (as === 'raise') return { arguments: { [data.get('limit')]: Number(data.get('amount')) } };
+  if (as === 'some') return { actions: data.getAll('action') };
+  if (as === 'happened') return { result: json(data.get('result'), false) };
+  const text = data.get('result');
+  if (as === 'answer') return { result: data.get('isJson') ? json(text, false) : text };
+  return {};
+}
+
+function Form({ as, request, onDone, onBack }) {
+  const first = useRef(null);
+  useEffect(() => first.current?.focus(), []);
+  const [problem, setProblem] = useState(null);
+  const submit = (event) => {
+    event.preventDefault();
+    try {
+      onDone(readForm(as, new FormData(event.target)));
+    } catch (error) {
+      setProblem(error);
+    }
+  };
+  const area = (name, value, label) => html`<label>${label}<textarea ref=${first} name=${name} rows="5" spellcheck="false" required>${value}</textarea></label>`;
+  return html`<form class="decide" onSubmit=${submit}>
+    ${as === 'edit' && area('arguments', JSON.stringify(JSON.parse(request.arguments ?? '{}'), null, 2), 'All new arguments, as JSON')}
+    ${as === 'happened' && area('result', '""', 'What the call returned, as JSON')}
+    ${
+      as === 'answer' &&
+      html`${request.options?.length > 0 && html`<div class="buttons">${request.options.map((option) => html`<button type="button" onClick=${() => onDone({ result: option })}>${option}</button>`)}</div>`}
+      ${area('result', '', 'Your answer')}
+      ${request.kind !== 'question' && html`<label class="check"><input type="checkbox" name="isJson" /> It is JSON</label>`}`
+    }
+    ${
+      as === 'raise' &&
+      html`<input type="hidden" name="limit" value=${request.limit.name} />
+        <label>Raise ${request.limit.name} by<input ref=${first} name="amount" type="number" min="0" step="any" required /></label>`
+    }
+    ${
+      as === 'some' &&
+      request.view.actions.map(
+        ({ id, tool, asks }) => html`<label class="check"><input type="checkbox" name="action" value=${id} checked=${!asks} /> <code>${id}</code> ${tool}</label>`,
+      )
+    }
+    <${Failure} error=${problem} />
+    <div class="buttons"><button class="primary">${WORDS[as].replace(' …', '')}</button><button type="button" onClick=${onBack}>Back</button></div>
+  </form>`;
+}
+
+/** Loads a request with all arguments. */
+export function useRequest({ run, id, digest }, isOpen) {
+  const [loaded, setLoaded] = useState({ request: null, error: null });
+  useEffect(() => {
+    if (!isOpen) return;
+    get(runPath(run, `/requests/${encodeURIComponent(id)}`)).then(
+      (request) => setLoaded({ request, error: null }),
+      (error) => setLoaded({ request: null, error }),
+    );
+  }, [run, id, digest, isOpen]);
+  return loaded;
+}
+
+export const decide = (run, decisions) => post(runPath(run, '/decisions'), { decisions });
+
+/** A request as a card. `onDecided` is called when the run has recorded a decision. */
+export function RequestCard({ open, isOpen, onToggle, onDecided, onShown, showsRun = true, mayDecide = true }) {
+  const { request, error } = useRequest(open, isOpen);
+  const [form, setForm] = useState(null);
+  const [state, setState] = useState({ busy: null, error: null, done: null });
+  const now = useNow();
+  useEffect(() => {
+    if (request) onShown?.(request);
+  }, [request]);
+  const send = async (as, more = {}) => {
+    setState({ busy: as, error: null, done: null });
+    try {
+      const note = document.getElementById(noteId)?.value.trim();
+      const what = { request: request.id, digest: request.digest, as, ...more, ...(note && { note }) };
+      const { receipts } = await decide(open.run, [what]);
+      setState({ busy: null, error: null, done: receipts[0]?.checking ? 'A worker checks the decision.' : `Decided: ${as}.` });
+      setForm(null);
+      onDecided?.(open, as);
+    } catch (failure) {
+      setState({ busy: null, error: failure, done: null });
+    }
+  };
+  const noteId = `note-${open.run}-${open.id}`;
+  const [first, ...lines] = open.shown.split('\n');
+  // Of a call, the second line is what its tool says about it, or its first argument.
+  const title = open.kind === 'approval' && lines.length > 0 ? `${open.tool}: ${lines[0]}` : first;
+  const what = request?.view.fields.find(([name]) => name === 'what')?.[1];
+  const expires = open.expiresAt === null ? null : open.expiresAt - now;
+  return html`<article class=${`request ${isOpen ? 'open' : ''}`} data-request=${`${open.run} ${open.id}`}>
+    <header>
+      <button class="summary" aria-expanded=${isOpen} onClick=${onToggle}>
+        <span class="what">${what ?? request?.view.headline ?? title}</span>
+        <span class="meta">
+          <span class="kind">${request ? request.view.asksFor : open.kind.replace('_', ' ')}</span>
+          ${open.agent && html`<span>${open.agent}</span>`}
+          <time>${ago(open.raisedAt, now)}</time>
+          ${expires !== null && html`<span class=${expires < 3_600_000 ? 'soon' : ''}>${expires <= 0 ? 'has expired' : `expires in ${duration(expires)}`}</span>`}
+        </span>
+        ${!isOpen && lines.length > 0 && html`<span class="lines">${(title === first ? lines : lines.slice(1)).slice(0, 3).join('  ·  ')}</span>`}
+      </button>
+    </header>
+    ${
+      isOpen &&
+      html`<div class="body">
+        <${Failure} error=${error} />
+        ${!request && !error && html`<p class="loading">Loading every argument …</p>`}
+        ${request && html`<${Shown} request=${request} />`}
+        ${
+          request &&
+          mayDecide &&
+          !state.done &&
+          (form
+            ? html`<${Form} as=${form} request=${request} onBack=${() => setForm(null)} onDone=${(more) => send(form, more)} />`
+            : html`<label class="note">Note<input id=${noteId} placeholder="a reason, for the agent (optional)" maxlength="2000" autocomplete="off" /></label>
+                <div class="buttons">
+                  ${request.decisions.map(
+                    (as, index) => html`<button
+                      key=${as}
+                      data-as=${as}
+                      class=${index === 0 ? 'primary' : as === 'deny' || as === 'stop' ? 'danger' : ''}
+                      disabled=${state.busy !== null || request.checking}
+                      onClick=${() => (WITH_FORM.includes(as) ? setForm(as) : send(as))}
+                    >
+                      ${state.busy === as ? '…' : WORDS[as]}
+                    </button>`,
+                  )}
+                </div>`)
+        }
+        ${request && !mayDecide && html`<p class="hint">You may read this request, and not decide about it.</p>`}
+        ${state.done && html`<p class="done" role="status">${state.done}</p>`}
+        <${Failure} error=${state.error} />
+        ${showsRun && html`<p class="hint"><a href=${runLink(open.run)}>Open run ${open.run}</a></p>`}
+      </div>`
+    }
+  </article>`;
+}

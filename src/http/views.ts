@@ -1,0 +1,106 @@
+import type { Right } from '../config.js';
+import { shownActions } from '../core/plan/confirm-plan.js';
+import { presentRequest } from '../core/requests/presentation.js';
+import { type JsonObject, isObject, parseJson } from '../core/text/json.js';
+import { escapeArguments, printable } from '../core/text/text.js';
+import type { Request } from '../core/transcript/request.js';
+
+/** An agent, as a principal sees it. */
+export interface AgentView {
+  readonly name: string;
+  readonly description: string;
+  readonly graph: boolean;
+  /** JSON schema of the `input` of a graph; null for an agent. */
+  readonly input: JsonObject | null;
+  /** JSON schema of the arguments of its instructions; null if they are not a template. */
+  readonly args: JsonObject | null;
+  readonly prompts: readonly string[];
+  readonly rights: readonly Right[];
+}
+
+/** The graph of a run, marked with what has run and what waits. */
+export interface GraphView {
+  readonly agent: string;
+  /** The graph as a Mermaid flow chart. */
+  readonly mermaid: string;
+  /** The start comes first. */
+  readonly nodes: readonly {
+    readonly id: string;
+    /** One line for people, from the author. */
+    readonly label: string;
+    readonly kind: string;
+    readonly mark?: 'visited' | 'here' | 'unvisited';
+    readonly visits?: number;
+  }[];
+  readonly edges: readonly {
+    /** Ids of nodes. */
+    readonly from: string;
+    readonly to: string;
+    /** Null if the node has only this exit. */
+    readonly exit: string | null;
+    /** How often the run has taken it. */
+    readonly taken?: number;
+  }[];
+}
+
+/** A name, and its value as text. */
+type Row = readonly [name: string, text: string];
+
+/**
+ * What a page shows of a request before any button: words by code, text by others apart from them, and
+ * every argument exactly as it will be executed. Hidden characters are visible.
+ */
+export interface RequestView {
+  /** Such as `approval of a call`. */
+  readonly asksFor: string;
+  readonly headline: string;
+  readonly fields: readonly Row[];
+  /** Text by others, with who wrote it. */
+  readonly foreign: readonly { readonly title: string; readonly texts: readonly string[] }[];
+  /** Each argument as JSON; a request that is about no call has none. */
+  readonly arguments: readonly Row[];
+  /** What the tool gets, if its schema changes the arguments; else null. */
+  readonly parsed: readonly Row[] | null;
+  /** The actions of a plan. */
+  readonly actions: readonly {
+    readonly id: string;
+    readonly tool: string;
+    readonly arguments: readonly Row[];
+    /** Whether its rules require approval. */
+    readonly asks: boolean;
+  }[];
+}
+
+/** Returns what a page shows of a request, of which all arguments were read. */
+export function requestView(request: Request): RequestView {
+  const { asksFor, headline, what, tool, reasons, people, foreign } = presentRequest(request);
+  const isPlan = request.kind === 'plan';
+  const actions = isPlan ? (shownActions(request.arguments ?? '') ?? []) : [];
+  const isCall = request.tool !== undefined && !isPlan && request.kind !== 'question';
+  return {
+    asksFor,
+    headline: printable(headline),
+    fields: [...what, ...tool, ...reasons, ...people].map(([name, text]) => [
+      name,
+      printable(text),
+    ]),
+    foreign: foreign.map(({ title, texts }) => ({ title, texts: texts.map(printable) })),
+    arguments: isCall ? rowsOf(request.arguments ?? '{}') : [],
+    parsed: isCall && request.parsed !== undefined ? rowsOf(request.parsed) : null,
+    actions: actions.map(({ id, tool: name, arguments: given, asks }) => ({
+      id: printable(id),
+      tool: printable(name),
+      arguments: rowsOf(JSON.stringify(given)),
+      asks: asks !== undefined,
+    })),
+  };
+}
+
+function rowsOf(json: string): readonly Row[] {
+  const value = parseJson(json);
+  if (!isObject(value)) return [['value', escapeArguments(json)]];
+  return Object.entries(value).map(([name, one]) => [
+    printable(name),
+    escapeArguments(JSON.stringify(one)),
+  ]);
+}

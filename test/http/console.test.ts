@@ -1,0 +1,134 @@
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import { fileURLToPath } from 'node:url';
+import { gzipSync } from 'node:zlib';
+import { type Browser, type Page, chromium } from 'playwright-core';
+import { type TestContext, afterAll, beforeAll, expect, test } from 'vitest';
+import { gate } from '../support/gate.js';
+import { type HttpDesk, keyOf, openHttpDesk } from '../support/http-desk.js';
+
+const FOLDER = fileURLToPath(new URL('../../console/', import.meta.url));
+const executablePath = ['/usr/bin/chromium', '/usr/bin/google-chrome'].find(existsSync);
+const WAIT_MS = 45_000;
+
+let desk: HttpDesk;
+let browser: Browser | undefined;
+
+beforeAll(async () => {
+  desk = await openHttpDesk(['ann']);
+  if (executablePath === undefined) return;
+  browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
+});
+afterAll(async () => {
+  await browser?.close();
+  await desk.close();
+});
+
+/** A page of the console as a person with a key sees it, and what went wrong on it. */
+async function openPage(
+  context: TestContext,
+  hash: string,
+  { width = 1280 } = {},
+): Promise<{ page: Page; faults: string[] }> {
+  if (browser === undefined) {
+    return context.skip('no Chromium is installed: apt-get install chromium');
+  }
+  const page = await browser.newPage({ viewport: { width, height: 800 } });
+  page.setDefaultTimeout(WAIT_MS);
+  const faults: string[] = [];
+  page.on('pageerror', (error) => faults.push(error.message));
+  page.on('request', (request) => {
+    if (!request.url().startsWith(desk.url)) faults.push(`requested ${request.url()}`);
+  });
+  await page.goto(`${desk.url}/#${hash}`);
+  await page.fill('input[name=key]', keyOf('ann'));
+  await page.keyboard.press('Enter');
+  return { page, faults };
+}
+
+test('the files are small, and load nothing from elsewhere', async () => {
+  const files = readdirSync(FOLDER, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => readFileSync(`${entry.parentPath}/${entry.name}`));
+  expect(gzipSync(Buffer.concat(files)).length).toBeLessThan(60 * 1024);
+  const answer = await fetch(desk.url);
+  expect(answer.headers.get('content-security-policy')).toContain("default-src 'self'");
+  const scripts = [...(await answer.text()).matchAll(/<script[^>]*>([^<]*)/g)];
+  expect(scripts.map(([, inline]) => inline)).toEqual(['']);
+  const links = readdirSync(FOLDER).filter((name) => name.endsWith('.js'));
+  const statuses = links.map(async (name) => (await fetch(`${desk.url}/console/${name}`)).status);
+  expect(await Promise.all(statuses)).toEqual(links.map(() => 200));
+  expect((await fetch(`${desk.url}/console/../package.json`)).status).toBe(404);
+});
+
+test('a person reads a request in full, and approves it with the keyboard', async (context) => {
+  const { id } = await desk.asking(61);
+  const { page, faults } = await openPage(context, '/inbox');
+  const card = page.locator(`[data-request="${id} r1"]`);
+  await card.waitFor();
+  // Nothing can be decided before every argument is shown.
+  expect(await card.locator('[data-as]').count()).toBe(0);
+  await page.keyboard.press('j');
+  await page.keyboard.press('Enter');
+  await card.locator('.exact').waitFor();
+  expect(await card.locator('.exact').innerText()).toMatch(/euros\s+61/);
+  await page.keyboard.press('a');
+  await page.keyboard.press('Enter');
+  expect((await desk.client.result(id)).answer).toBe('done: paid 61');
+  expect(desk.paid.filter((euros) => euros === 61)).toHaveLength(1);
+  await card.waitFor({ state: 'detached' });
+  const { decisions } = await desk.client.status(id);
+  expect(decisions?.map(({ by }) => by)).toEqual(['ann']);
+  await page.goto(`${desk.url}/#/run/${id}`);
+  await page.locator('.step.call.good').waitFor();
+  await page.locator('.step.call.good button').click();
+  expect(await page.locator('.panel').innerText()).toContain('"euros": 61');
+  expect(faults).toEqual([]);
+  await page.close();
+});
+
+test('an agent is started from its form, and a chat strikes out text that does not count', async (context) => {
+  const again = gate();
+  desk.talker.on('tell me', async ({ number, emit }) => {
+    if (number === 1) {
+      emit('a first try');
+      await again.wait();
+      throw new Error('the connection broke');
+    }
+    return 'the answer that counts';
+  });
+  const { page, faults } = await openPage(context, '/agents/talker', { width: 360 });
+  await page.fill('textarea[name=perdure-message]', 'tell me');
+  await page.check('input[name=perdure-open]');
+  await page.click('form.start button.primary');
+  await page.getByText('a first try').waitFor();
+  again.release();
+  await page.locator('.said.agent p', { hasText: 'the answer that counts' }).waitFor();
+  expect(await page.locator('.said.agent del').innerText()).toBe('a first try');
+  desk.talker.on('tell me', () => Promise.resolve('and more'));
+  await page.fill('#composer', 'go on');
+  await page.keyboard.press('Enter');
+  await page.locator('.said.agent p', { hasText: 'and more' }).waitFor();
+  expect(await page.locator('.said.user').count()).toBe(2);
+  const beyond = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
+  expect(await page.evaluate(beyond)).toBe(0);
+  expect(faults).toEqual([]);
+  await page.close();
+});
+
+test('text of a model is text: no markup, and no hidden characters', async (context) => {
+  const id = `hostile-${randomUUID()}`;
+  const text = '<img src=x onerror="document.title=1"> \u202Eevil\u200B [x](javascript:alert(1))';
+  desk.talker.on(text, () => Promise.resolve(text));
+  await desk.client.start('talker', { message: text, id });
+  await desk.client.result(id);
+  const { page, faults } = await openPage(context, `/run/${id}`);
+  const shown = page.locator('.answer .prose');
+  await shown.waitFor();
+  expect(await shown.innerText()).toContain(
+    '<img src=x onerror="document.title=1"> \\u{202e}evil\\u{200b}',
+  );
+  expect(await page.locator('main img').count()).toBe(0);
+  expect(faults).toEqual([]);
+  await page.close();
+});
