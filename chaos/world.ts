@@ -51,8 +51,11 @@ export interface WorkerSlot {
   /** Whether its process polls, or has polled and is frozen. */
   readonly isUp: boolean;
   kill(): Promise<void>;
-  /** Resolves when a process polls. A start while the server is down fails, and is retried. */
-  start(): Promise<void>;
+  /**
+   * Resolves when a process polls. A start while the server is down fails, and is retried, unless it
+   * `mustSucceed`: before the first fault, it fails only if the worker is broken.
+   */
+  start(options?: { readonly mustSucceed?: boolean }): Promise<void>;
   /** With SIGUSR2, the clock of its process jumps by a day. */
   signal(name: 'SIGSTOP' | 'SIGCONT' | 'SIGUSR2'): void;
 }
@@ -91,7 +94,7 @@ export async function createWorld(
       SEGMENT_STEPS: '8',
     }),
   );
-  await Promise.all(slots.map((slot) => slot.start()));
+  await Promise.all(slots.map((slot) => slot.start({ mustSucceed: true })));
   let pid = server.pid;
   return {
     address: server.address,
@@ -161,9 +164,11 @@ function workerSlot(faultsOf: () => readonly Fault[], env: NodeJS.ProcessEnv): W
     get isUp() {
       return isUp;
     },
-    async start() {
+    async start({ mustSucceed = false } = {}) {
       isWanted = true;
-      for (;;) if (await startOnce()) return;
+      while (!(await startOnce())) {
+        if (mustSucceed) throw new Error(`a worker did not start:\n${log.join('')}`);
+      }
     },
     async kill() {
       isWanted = false;

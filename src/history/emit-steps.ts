@@ -152,6 +152,7 @@ export function createStepEmitter(runId: string): StepEmitter {
       ...withGraphSteps(withInlineBegins(messages.steps, view, { inline, begunCalls }), before, {
         graph: (view.state ?? carriedIn)?.graph,
         plan: emitted.plan,
+        state: view.state ?? carriedIn,
         visits: view.visits,
       }),
       ...callSteps(event, view, begunCalls),

@@ -1,6 +1,7 @@
 import { PLAN_REPORT } from '../core/plan/results.js';
 import type { ActionProgress, PlanProgress } from '../core/run/details.js';
-import type { GraphState, NodeVisits } from '../core/state/state.js';
+import type { GraphState, NodeVisits, RunState } from '../core/state/state.js';
+import { findNode, graphOf } from '../core/state/turn-definition.js';
 import { type JsonObject, isObject } from '../core/text/json.js';
 import type {
   AssistantMessage,
@@ -36,7 +37,8 @@ export type DurableStep =
    * a `choose`, only ends. `ms`: how long the visit took. `patch`: the fields of the state that it has
    * changed; absent if it changed none. `modelCalls`, `steps`: its model calls, including those of its
    * function, and the steps of the agents that it has called. `attempts`: all attempts at its work, if
-   * some of it was retried. Each is absent if there was none, and so is what an earlier segment did.
+   * some of it was retried. `items`: how many items of an `each` there were, and how many of them have
+   * succeeded. Each is absent if there was none, and so is what an earlier segment did.
    */
   | {
       readonly type: 'node-ended';
@@ -47,6 +49,7 @@ export type DurableStep =
       readonly modelCalls?: number;
       readonly steps?: number;
       readonly attempts?: number;
+      readonly items?: { readonly done: number; readonly total: number };
     }
   /** A model has replied to the function of a node (`context.generate`); `text` is its beginning. */
   | {
@@ -151,14 +154,15 @@ interface Progress {
 export function withGraphSteps(
   messages: readonly DurableStep[],
   before: Progress,
-  now: Progress & Pick<Projection, 'visits'>,
+  now: Progress & Pick<Projection, 'state' | 'visits'>,
 ): readonly DurableStep[] {
   const place = messages.findIndex(({ type }) => type === 'turn-ended');
   const end = messages[place];
   const output = end?.type === 'turn-ended' ? end.outcome.output : undefined;
   // The next turn may have begun since, with other values.
   const values = isObject(output) ? output : undefined;
-  const { ended, begun } = nodeSteps(before.graph, now.graph, { values, visits: now.visits });
+  const { state, visits } = now;
+  const { ended, begun } = nodeSteps(before.graph, now.graph, { values, state, visits });
   const { made, over, others } = planSteps(before.plan, now.plan);
   if (place >= 0) {
     const last = [...made, ...over, ...others, ...ended];
@@ -199,15 +203,16 @@ type NodeEnded = Extract<DurableStep, { type: 'node-ended' }>;
  * Returns the steps of a run in its graph between two states: the nodes that it left, with their
  * exits, and its current node. A node that takes no time, such as a `choose`, only ends. `values`:
  * the state's fields behind these nodes, if a turn has ended and another one has begun since.
- * `visits`: the work of the visits, by `visitKey`.
+ * `state`: the state of the run, whose definition has the nodes. `visits`: the work of the visits, by `visitKey`.
  */
 export function nodeSteps(
   before: GraphState | undefined,
   now: GraphState | undefined,
   {
     values = now?.values,
+    state,
     visits,
-  }: { values?: JsonObject | undefined } & Pick<Projection, 'visits'>,
+  }: { values?: JsonObject | undefined } & Pick<Projection, 'state' | 'visits'>,
 ): NodeSteps {
   if (now === undefined || now === before) return { ended: [], begun: [] };
   const { at } = now;
@@ -218,13 +223,32 @@ export function nodeSteps(
     // Nodes that take no time were passed after the one that did the work.
     .toSorted((one, other) => Number(other.node === left) - Number(one.node === left));
   const [first, ...passed] = ended;
+  const items =
+    first?.node === left && left !== undefined ? itemsOf(state, left, values ?? {}) : null;
   const isPatched = first?.node === left && Object.keys(patch).length > 0;
-  const patched = first && isPatched ? [{ ...first, patch }, ...passed] : ended;
+  const patched = first
+    ? [{ ...first, ...(isPatched && { patch }), ...(items && { items }) }, ...passed]
+    : ended;
   const isNew = at !== null && !isSame(before?.at ?? null, at);
   return {
     ended: patched,
     begun: isNew ? [{ type: 'node-begun', node: at.node, visit: at.visit }] : [],
   };
+}
+
+/** Returns how many items of an `each` there were, by the field that it saves; null for any other node. */
+function itemsOf(
+  state: RunState | null,
+  name: string,
+  values: JsonObject,
+): NodeEnded['items'] | null {
+  const graph = state === null ? undefined : graphOf(state);
+  const node = graph && findNode(graph, name);
+  const field = node?.kind === 'each' ? node.save : undefined;
+  const saved = field === undefined ? undefined : values[field];
+  if (!Array.isArray(saved)) return null;
+  const done = saved.filter((item) => isObject(item) && item['ok'] === true).length;
+  return { done, total: saved.length };
 }
 
 /** Adds to the last end of a node what its visit has done. */

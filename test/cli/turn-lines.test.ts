@@ -64,7 +64,11 @@ describe('the lines of an open run', () => {
 
   test('show each node of a graph with its exit, its items, its error, and its time', () => {
     const stepLines = createStepLines(paint, fixes);
-    const graphView = (graph: GraphState): Projection => view({ ...opened(), graph });
+    const run = opened();
+    const nodes = [{ kind: 'each', name: 'each', save: 'list' }];
+    const definition = { ...run.config.definition, graph: { start: 'each', nodes } as never };
+    const graphView = (graph: GraphState): Projection =>
+      view({ ...run, config: { ...run.config, definition }, graph });
     const visits = (node: string, exit: string, ms: number) => ({
       node,
       inTurn: 1,
@@ -93,6 +97,15 @@ describe('the lines of an open run', () => {
       'node pay · failed · declined: no money · 0.3 s',
     ]);
     expect(stepLines(graphView({ values, at: null, visited: failed }))).toEqual([]);
+    // The items of another visit are the same.
+    const again = [
+      { ...visits('each', 'done', 2_200), total: 2, taken: [{ exit: 'done', count: 2 }] },
+    ];
+    const other = createStepLines(paint, fixes);
+    other(graphView({ values: saved, at: { ...each, visit: 2 }, visited: first }));
+    expect(other(graphView({ values: saved, at: null, visited: again }))).toEqual([
+      'node each · done · 1 of 2 items · 1.0 s',
+    ]);
   });
 
   test('name what it waits for: a time, a resume, a message', () => {

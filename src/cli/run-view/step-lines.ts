@@ -98,14 +98,13 @@ export function nodeLine(
   step: Extract<DurableStep, { type: 'node-ended' }>,
   paint: Palette,
 ): string {
-  const { node, exit, ms, patch = {} } = step;
+  const { node, exit, ms, patch = {}, items } = step;
   const error = Object.values(patch).find((value) => isObject(value) && value['node'] === node);
   const why = exit === 'failed' && isObject(error) ? ` · ${errorLine(error)}` : '';
-  const items = Object.values(patch).find((value) => Array.isArray(value) && value.some(isResult));
   return [
     paint.bold(`node ${visible(node)}`),
     exit === 'failed' ? paint.red(`failed${why}`) : visible(exit),
-    ...(Array.isArray(items) ? [itemsLine(items)] : []),
+    ...(items === undefined ? [] : [`${items.done} of ${formatCount(items.total, 'item')}`]),
     ...workLines(step),
     ...(ms > 0 ? [paint.dim(formatDuration(ms))] : []),
   ].join(' · ');
@@ -127,16 +126,6 @@ function workLines({
 function errorLine(error: JsonObject): string {
   const line = `${textField(error, 'type')}: ${textField(error, 'message')}`;
   return visible(headOf(line, MAX_MESSAGE));
-}
-
-/** Whether a value is the result of one item of an `each`. */
-function isResult(value: unknown): boolean {
-  return isObject(value) && typeof value['ok'] === 'boolean';
-}
-
-function itemsLine(items: readonly unknown[]): string {
-  const done = items.filter((item) => isObject(item) && item['ok'] === true).length;
-  return `${done} of ${formatCount(items.length, 'item')}`;
 }
 
 /** Returns null if a message needs no line, and undefined while its step is incomplete. */
