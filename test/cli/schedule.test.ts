@@ -143,7 +143,11 @@ describe('schedule', () => {
     ['its nearest name', ['x', '--agent', 'fils', '--every', '1h'], 'got "fils" (nearest: files)'],
     ['no agent', ['x', '--every', '1h'], '--agent: expected the name of an agent, got none'],
     ['no time', ['x', '--agent', 'files'], 'schedule: expected either --cron or --every'],
-    ['no message', ['--agent', 'files', '--every', '1h'], 'message: expected text'],
+    [
+      'no message',
+      ['--agent', 'files', '--every', '1h'],
+      'MESSAGE: expected the message of each firing, got none',
+    ],
     [
       'a bad zone',
       ['x', '--agent', 'files', '--cron', '@daily', '--time-zone', 'B'],

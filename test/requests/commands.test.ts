@@ -10,6 +10,7 @@ import {
   runCommands,
   type RunFacts,
 } from '../../src/core/requests/commands.js';
+import { runnableText } from '../../src/cli/reports/next-command.js';
 import { LIMIT_NAMES } from '../../src/core/definition/definition.js';
 import { checkLimits } from '../../src/core/input/input.js';
 import { OFFERED, type Request, type RequestKind } from '../../src/core/transcript/request.js';
@@ -237,6 +238,12 @@ describe('a command in a message', () => {
     // A function that passes its words on gives none itself.
     if (words.length === 0 || words[0] === 'x') return;
     await expect(parse(words)).resolves.toBeDefined();
+  });
+
+  test('names this program where it is printed: the list of named commands is complete', () => {
+    const texts = named.map(([, words]) => `perdure ${words.join(' ')}`);
+    const kept = texts.filter((text) => runnableText({ options: {} }, text) === text);
+    expect([...new Set(kept)]).toEqual([]);
   });
 
   test('is found in the sources', () => {

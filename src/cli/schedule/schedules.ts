@@ -97,10 +97,16 @@ export async function withSchedules<T>(
 
 const TIMES = ['agent', 'cron', 'every', 'to', 'overlap'];
 
-/** Replaces the field names at the beginnings of lines by options. */
+/** Replaces the field names at the beginnings of lines by options and operands. */
 function asOptions(text: string): string {
-  return inFlags(text.replace(/^schedule: /, ''), TIMES).replace(
-    /^expected either cron, e\.g\. .*$/m,
-    'schedule: expected either --cron or --every; give one, such as --every 1h',
-  );
+  return inFlags(text.replace(/^schedule: /, ''), TIMES)
+    .replace(
+      /^expected either cron, e\.g\. .*$/m,
+      'schedule: expected either --cron or --every; give one, such as --every 1h',
+    )
+    .replace(
+      /^message: expected text, got an empty string$/m,
+      'MESSAGE: expected the message of each firing, got none',
+    )
+    .replace(/^message: /m, 'MESSAGE: ');
 }
