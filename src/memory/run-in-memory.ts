@@ -4,13 +4,15 @@ import { withCalled } from '../agents/agent-definition.js';
 import type { RequestOptions } from '../agents/agent-parts.js';
 import type { PerdureClient, StartOptions } from '../client/client-types.js';
 import { openClient } from '../client/create-client.js';
+import { toRunStatus } from '../client/status.js';
 import { InputError } from '../core/errors.js';
 import type { SegmentSize } from '../core/state/state.js';
 import type { RunStatus } from '../core/state/status.js';
 import type { Json } from '../core/text/json.js';
 import { type Duration, formatCount, show, toMs } from '../core/text/text.js';
 import type { Outcome } from '../core/transcript/outcome.js';
-import type { RunTranscript } from '../history/run-transcript.js';
+import { readRun } from '../history/read-run.js';
+import { type RunTranscript, readTranscript } from '../history/run-transcript.js';
 import type { Model, ModelRequest } from '../models/model.js';
 import type { ModelEntry } from '../models/model-entry.js';
 import type { Archive, BlobStore } from '../storage/blob-store.js';
@@ -169,7 +171,8 @@ export async function playRun(
     stage.work(async () => void (await client.start(agent, { ...startOptions(options), id })));
     setTimes(script, stage, at);
     await play(host, { script, stage, until: startAt + withinMs });
-    return await resultOf(host, { client, id, script, observed, startAt });
+    const { archive } = stores;
+    return await resultOf(host, { client, id, script, observed, startAt, archive });
   } finally {
     await host.close();
     await client.disconnect();
@@ -316,21 +319,25 @@ async function resultOf(
     script,
     observed,
     startAt,
+    archive,
   }: {
     readonly client: PerdureClient;
+    readonly archive: Archive;
     readonly id: string;
     readonly script: Script;
     readonly observed: Observed;
     readonly startAt: number;
   },
 ): Promise<MemoryRun> {
-  const status = await client.status(id);
+  // One reading of the history serves for all.
+  const reading = await readRun(host.client, id);
+  const status = toRunStatus(reading, host.server.clock.now());
   const outcome = status.outcome ?? (await client.result(id));
   return {
     id,
     outcome,
     status,
-    transcript: await client.transcript(id, { side: true }),
+    transcript: await readTranscript(host.client, reading, { side: true, archive }),
     modelRequests: observed.modelRequests,
     effects: observed.effects,
     requests: [...script.requests.values()].map(({ run, request, decided }) => ({

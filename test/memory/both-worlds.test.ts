@@ -1,15 +1,11 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import type { Agent } from '../../src/agents/agent.js';
 import { openClient } from '../../src/client/create-client.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import { planAndExecute } from '../../src/graphs/plan-and-execute.js';
-import type { MemoryOptions } from '../../src/memory/run-in-memory.js';
 import type { ScriptStep } from '../../src/testing/script.js';
 import {
-  type Action,
   answer,
   approve,
   approveSome,
@@ -22,23 +18,12 @@ import {
   replyError,
   replyRefusal,
   replyText,
-  runInMemory,
-  scriptedModel,
   send,
 } from '../../src/testing.js';
 import { askPerson } from '../../src/tools.js';
+import { type Scenario, inMemory, normalized, onServer } from '../support/both-worlds.js';
 import { look, pay, peek, useSourceBundle } from '../support/memory.js';
 import { type Rig, createRig } from '../support/rig.js';
-
-/** A script that both a server and memory can play: nothing in it depends on time. */
-interface Scenario {
-  readonly agent: Agent;
-  readonly model: readonly ScriptStep[];
-  readonly options?: Pick<MemoryOptions, 'limits' | 'open'>;
-  /** By tool or kind, as in `on.request`. */
-  readonly decides?: Readonly<Record<string, Action>>;
-  readonly waiting?: readonly Action[];
-}
 
 const desk = defineAgent({ name: 'desk', instructions: 'Help.', model: 'm', tools: [look, pay] });
 const reader = defineAgent({ name: 'reader', instructions: 'Help.', model: 'm', tools: [peek] });
@@ -177,97 +162,15 @@ afterAll(async () => {
   await rig.close();
 });
 
-interface Seen {
-  readonly transcript: unknown;
-  readonly outcome: unknown;
-  readonly status: unknown;
-  readonly requests: readonly unknown[];
-  readonly modelRequests: readonly unknown[];
-}
-
-const MESSAGE = 'Go';
-
-async function inMemory(scenario: Scenario): Promise<Seen> {
-  const { agent, model, options, decides = {}, waiting = [] } = scenario;
-  const on = { request: decides, waiting };
-  return await runInMemory(agent, {
-    message: MESSAGE,
-    ...options,
-    model: scriptedModel(model),
-    on,
-  });
-}
-
-async function onServer(scenario: Scenario): Promise<Seen> {
-  const { agent, options = {}, decides = {}, waiting = [] } = scenario;
-  const model = scriptedModel(scenario.model);
-  await rig.worker([agent], { models: { m: model } });
-  const { id } = await client.start(agent, { message: MESSAGE, ...options });
-  const requests = new Map<string, unknown>();
-  const left = [...waiting];
-  for (;;) {
-    const { status, pending } = await client.status(id);
-    if (status === 'done') break;
-    for (const request of pending.filter((one) => !requests.has(one.id))) {
-      const { kind, tool = '' } = request;
-      const action = decides[kind] ?? decides[tool];
-      if (action?.type !== 'decide') throw new Error(`no decision for ${kind}`);
-      requests.set(request.id, { ...request, run: id, decided: [action.decision] });
-      await client.resolve(id, { request: request.id, digest: request.digest, ...action.decision });
-    }
-    if (status === 'waiting_message') {
-      const action = left.shift();
-      if (action?.type === 'send') await client.send(id, { ...action.message, id: 'sent' });
-      else await client.close(id);
-    }
-    await pause(20);
-  }
-  await rig.stopWorkers();
-  const status = await client.status(id);
-  return {
-    transcript: await client.transcript(id, { side: true }),
-    outcome: status.outcome,
-    status,
-    requests: [...requests.values()],
-    modelRequests: model.requests,
-  };
-}
-
-/** Fields with ids and times of the world in which the run happened. */
-const OF_WORLD = new Set([
-  'at',
-  'digest',
-  'expiresAt',
-  'fix',
-  'historyLength',
-  'id',
-  'raisedAt',
-  'run',
-  'runId',
-  'waitMs',
-]);
-
-/** Writes what both worlds have in common, with sorted keys. */
-function normalized(seen: Seen): string {
-  const { transcript, outcome, status, requests, modelRequests } = seen;
-  return JSON.stringify(
-    { transcript, outcome, status, requests, modelRequests },
-    (key, value: unknown) => {
-      if (OF_WORLD.has(key)) return undefined;
-      if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
-      return Object.fromEntries(
-        Object.entries(value).toSorted(([one], [other]) => (one < other ? -1 : 1)),
-      );
-    },
-    1,
-  );
-}
-
 describe('a scripted run is the same on a server and in memory', () => {
   test.each(Object.keys(SCENARIOS))('%s', async (name) => {
     const scenario = SCENARIOS[name];
     if (scenario === undefined) throw new Error(name);
     const memory = normalized(await inMemory(scenario));
-    expect(memory).toBe(normalized(await onServer(scenario)));
+    const seen = await onServer(scenario, { client, temporal: rig.client }, async (model) => {
+      await rig.worker([scenario.agent], { models: { m: model } });
+    });
+    await rig.stopWorkers();
+    expect(memory).toBe(normalized(seen));
   });
 });

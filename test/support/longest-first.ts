@@ -11,6 +11,7 @@ const LONGEST = [
   'package/installed',
   'package/starter',
   'package/entries',
+  'memory/random-scripts',
   'memory/both-worlds',
   'run/many-callers',
   'history/archived-runs',
