@@ -207,6 +207,7 @@ export const OPERATIONS = {
         .describe('whether the run waits for more messages after a turn'),
       limits: limits.exactOptional().describe('needs the right control'),
       tags: z.array(text).max(20).exactOptional(),
+      tenant: text.exactOptional().describe('who shares the workers fairly with other tenants'),
       unattended: z.literal('deny').exactOptional(),
     }),
     output: z.object({

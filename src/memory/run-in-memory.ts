@@ -226,6 +226,7 @@ const START_OPTIONS = [
   'archive',
   'by',
   'rules',
+  'tenant',
   'unattended',
   'modelAttempts',
   'prompt',

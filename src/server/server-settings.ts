@@ -30,6 +30,7 @@ export const RETENTION_HOURS = 720;
  *   soon after the last one started must wait for the rest of that second.
  * - Updates in flight: with the default of 10 per run, more callers than that get no answers: with each update
  *   that the server refuses, it also drops the workflow task that would answer the others.
+ * - Fairness: without it, the server ignores the tenants of runs, and serves who came first.
  * - Worker commands: a cancellation reaches an activity at once, not with its next heartbeat.
  */
 export const DYNAMIC_CONFIG = {
@@ -43,6 +44,7 @@ export const DYNAMIC_CONFIG = {
   'frontend.WorkerCommandsEnabled': true,
   'history.workflowIdReuseMinimalInterval': '100ms',
   'history.maxInFlightUpdates': 1000,
+  'matching.enableFairness': true,
 } as const satisfies Record<string, string | number | boolean>;
 
 /**

@@ -19,7 +19,7 @@ import {
   executeUpdate,
   findTaskQueue,
 } from './execute-update.js';
-import { assertRunId, runSummary } from './start.js';
+import { assertRunId, runSummary, sharesOf } from './start.js';
 
 /** A message that the run has received. */
 export interface DeliveredMessage extends AskReceipt {
@@ -242,6 +242,7 @@ function startOptions({ message, prompt }: Ask, { id, taskQueue, input }: AskOrS
     taskQueue,
     args: [input],
     workflowIdReusePolicy: 'REJECT_DUPLICATE',
+    ...sharesOf(input),
     staticSummary: runSummary({
       agent: input.agent,
       ...(message !== undefined && { message }),

@@ -95,10 +95,8 @@ export const OPTIONS = {
       'whole run, such as run.cost-usd=5; may be repeated',
     parse: collectLimits,
   },
-  unattended: {
-    flags: '--unattended',
-    text: 'deny every approval, because no person is there to decide',
-  },
+  tenant: { flags: '--tenant <name>', text: 'who shares the workers fairly with other tenants' },
+  unattended: { flags: '--unattended', text: 'deny every approval, as nobody is there to decide' },
   archive: {
     flags: '--archive',
     text: 'keep every message in the archive; default: only of open runs',

@@ -11,6 +11,7 @@ export interface RunSettingOptions {
   /** Deny every approval, because no person is there to decide. */
   readonly unattended?: boolean;
   readonly archive?: boolean;
+  readonly tenant?: string;
   readonly modelAttempts?: number;
   /** Parsed JSON. */
   readonly context?: Json;
@@ -23,6 +24,7 @@ export const RUN_SETTINGS = [
   'limit',
   'unattended',
   'archive',
+  'tenant',
   'modelAttempts',
   'context',
   'by',
@@ -30,13 +32,14 @@ export const RUN_SETTINGS = [
 
 /** Returns the settings that the options set. Throws a `UsageError` for an invalid name. */
 export function runSettings(options: RunSettingOptions): RunSettings {
-  const { tag: tags, limit: limits, unattended, archive, modelAttempts, context } = options;
+  const { tag: tags, limit: limits, unattended, archive, tenant, modelAttempts, context } = options;
   return {
     by: deciderName(options.by),
     ...(tags !== undefined && { tags }),
     ...(limits !== undefined && { limits }),
     ...(unattended && { unattended: 'deny' as const }),
     ...(archive && { archive }),
+    ...(tenant !== undefined && { tenant }),
     ...(modelAttempts !== undefined && { modelAttempts }),
     ...(context !== undefined && { context }),
   };
@@ -57,7 +60,7 @@ const FLAGS: Readonly<Record<string, string>> = {
 };
 
 /** The fields that have the name of their option. */
-const SAME = 'archive by context input open prompt refresh unattended'.split(' ');
+const SAME = 'archive by context input open prompt refresh tenant unattended'.split(' ');
 
 /**
  * Replaces the field names at the beginnings of lines by options: `tags[0]` by `--tag`. `others`:

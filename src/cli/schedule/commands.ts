@@ -168,6 +168,7 @@ const REMOVABLE: Readonly<Record<string, keyof ScheduleChanges>> = {
   limit: 'limits',
   unattended: 'unattended',
   archive: 'archive',
+  tenant: 'tenant',
   'model-attempts': 'modelAttempts',
   context: 'context',
   by: 'by',

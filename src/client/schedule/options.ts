@@ -75,6 +75,7 @@ export const runSettings = {
   archive: checkedLater,
   by: checkedLater,
   rules: checkedLater,
+  tenant: checkedLater,
   unattended: checkedLater,
   modelAttempts: checkedLater,
   settings: checkedLater,

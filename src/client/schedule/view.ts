@@ -13,7 +13,13 @@ import { isObject, textField } from '../../core/text/json.js';
 import { toMs } from '../../core/text/text.js';
 import { decodeArrayFromPayloads } from '../../temporal/sdk-internals.js';
 import type { ListedSchedule } from '../../temporal/server-answers.js';
-import { type RunSettings, agentName, createRunInput, runSummary } from '../../updates/start.js';
+import {
+  type RunSettings,
+  agentName,
+  createRunInput,
+  runSummary,
+  sharesOf,
+} from '../../updates/start.js';
 import type { SendInput } from '../../workflows/send.js';
 import { type Overlap, type ScheduleOptions, type ScheduleTimes, overlapOf } from './options.js';
 
@@ -190,7 +196,13 @@ export function scheduleAction(
     if (agent === undefined)
       throw new InputError('agent: expected the name of an agent, got none; add it');
     const input = createRunInput(agent, { ...settings, message });
-    return { ...common, workflowType: 'agent', args: [input], staticSummary: runSummary(input) };
+    return {
+      ...common,
+      workflowType: 'agent',
+      args: [input],
+      staticSummary: runSummary(input),
+      ...sharesOf(input),
+    };
   }
   if (agent === undefined && Object.keys(settings).length > 0) {
     const [first] = Object.keys(settings);
@@ -231,9 +243,21 @@ function settingsOf({
   archive,
   by,
   rules,
+  tenant,
   unattended,
   modelAttempts,
 }: RunSettings): RunSettings {
-  const given = { limits, context, args, tags, archive, by, rules, unattended, modelAttempts };
+  const given = {
+    limits,
+    context,
+    args,
+    tags,
+    archive,
+    by,
+    rules,
+    tenant,
+    unattended,
+    modelAttempts,
+  };
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
 }

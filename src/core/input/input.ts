@@ -1,3 +1,4 @@
+import { utf8ToBytes } from '@noble/hashes/utils.js';
 import { checkFork, type ForkInput, forksAtNode } from './fork-input.js';
 import {
   LIMITS,
@@ -175,6 +176,8 @@ export interface RunInput {
    * only be stricter.
    */
   readonly rules?: readonly Rule[];
+  /** Who shares the workers with others: 1 to 64 bytes of text. Called agents inherit it. */
+  readonly tenant?: string;
   /** `deny`: no person is available, so every approval is denied and no question is asked. */
   readonly unattended?: 'deny';
   /**
@@ -225,6 +228,7 @@ const FIELDS = [
   'by',
   'requesters',
   'rules',
+  'tenant',
   'unattended',
   'modelAttempts',
 ];
@@ -277,6 +281,7 @@ export function parseRunInput(
     checkBy(value['by']) ??
     checkRequesters(value['requesters']) ??
     rulesProblem(value['rules']) ??
+    checkTenant(value['tenant']) ??
     checkUnattended(value['unattended']) ??
     checkModelAttempts(value['modelAttempts']);
   return found === null ? trusted(value) : problem(found);
@@ -339,6 +344,16 @@ function checkRequesters(value: unknown): string | null {
   const fits =
     Array.isArray(value) && value.every((name) => name !== undefined && checkBy(name) === null);
   return fits ? null : `requesters: expected a list of names, got ${show(value)}; omit it`;
+}
+
+/** The server refuses a longer key. */
+const MAX_TENANT_BYTES = 64;
+
+function checkTenant(value: unknown): string | null {
+  if (value === undefined) return null;
+  const isText = typeof value === 'string' && value.trim() !== '';
+  if (isText && utf8ToBytes(value).length <= MAX_TENANT_BYTES) return null;
+  return `tenant: expected a text of 1 to ${MAX_TENANT_BYTES} bytes, got ${show(value)}; use a short id`;
 }
 
 function checkUnattended(value: unknown): string | null {

@@ -1,0 +1,121 @@
+import { randomUUID } from 'node:crypto';
+import { Client, Connection } from '@temporalio/client';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { createClient } from '../../src/client.js';
+import type { PerdureClient } from '../../src/client/client-types.js';
+import { defineConfig } from '../../src/config.js';
+import { startTestServer } from '../../src/server/test-server.js';
+import { replyCall, replyText } from '../../src/testing/replies.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { createWorker } from '../../src/worker/create-worker.js';
+import { sourceBundle } from '../support/bundle.js';
+
+const server = await startTestServer();
+const taskQueue = `tenants-${randomUUID()}`;
+let client: PerdureClient;
+let connection: Connection;
+
+const note = defineTool({
+  name: 'note',
+  description: 'Notes.',
+  input: z.object({}),
+  effect: 'read',
+  execute: async () => 'noted',
+});
+const helper = defineAgent({
+  name: 'helper',
+  description: 'Helps.',
+  instructions: 'x',
+  model: 'm',
+});
+const clerk = defineAgent({
+  name: 'clerk',
+  instructions: 'x',
+  model: 'm',
+  tools: [note],
+  agents: [helper],
+});
+const model = {
+  async call({ messages }: { readonly messages: readonly object[] }) {
+    const text = JSON.stringify(messages.at(-1));
+    if (text.includes('ask for help')) return replyCall('helper', { message: 'hello' });
+    return text.includes('note it') ? replyCall('note', {}) : replyText('done');
+  },
+};
+
+beforeAll(async () => {
+  client = await createClient({ env: server.env, taskQueue });
+  connection = await Connection.connect({ address: server.address });
+});
+afterAll(async () => {
+  await client.disconnect();
+  await connection.close();
+  await server.close();
+});
+
+async function withWorker(work: () => Promise<void>): Promise<void> {
+  const worker = await createWorker({
+    config: defineConfig({ agents: [clerk, helper], models: { m: model } }),
+    env: server.env,
+    taskQueue,
+    workflowBundle: await sourceBundle(),
+  });
+  await work().finally(() => worker.shutdown());
+}
+
+test('many runs of one tenant do not delay a few of another, which waited behind them', async () => {
+  const start = async (tenant: string, index: number) =>
+    await client.start('clerk', { id: `${tenant}-${index}`, message: 'note it', tenant });
+  const many = await Promise.all(Array.from({ length: 80 }, async (_, i) => start('a', i)));
+  const few = await Promise.all(Array.from({ length: 4 }, async (_, i) => start('b', i)));
+  await withWorker(async () => {
+    let ended = 0;
+    const all = many.map(async (run) => {
+      await client.result(run);
+      ended += 1;
+    });
+    await Promise.all(few.map(async (run) => client.result(run)));
+    const before = ended;
+    await Promise.all(all);
+    expect(before).toBeLessThan(30);
+  });
+});
+
+test('called agents, scheduled runs, and runs that a message starts have the tenant', async () => {
+  const sdk = new Client({ connection });
+  const tenantOf = async (id: string): Promise<string | undefined> =>
+    (await sdk.workflow.getHandle(id).describe()).priority?.fairnessKey;
+  await withWorker(async () => {
+    const { id } = await client.start('clerk', { message: 'ask for help', tenant: 'acme' });
+    await client.result(id);
+    const called = async () => (await client.list({ root: id })).rows;
+    await expect.poll(called).toHaveLength(1);
+    for (const row of [{ id }, ...(await called())]) expect(await tenantOf(row.id)).toBe('acme');
+    const chat = `chat-${randomUUID()}`;
+    await client.send(chat, 'hello', { start: { agent: 'clerk', tenant: 'acme' } });
+    expect(await tenantOf(chat)).toBe('acme');
+    const plain = await client.start('clerk', { message: 'hello' });
+    expect((await tenantOf(plain.id)) ?? '').toBe('');
+  });
+  const id = `nightly-${randomUUID()}`;
+  await client.schedule.create({
+    id,
+    agent: 'clerk',
+    message: 'hello',
+    every: '30 days',
+    tenant: 'acme',
+  });
+  const { action } = await sdk.schedule.getHandle(id).describe();
+  expect(action).toMatchObject({ priority: { fairnessKey: 'acme' } });
+});
+
+test.each([
+  ['empty', ' ', /tenant: expected a text of 1 to 64 bytes, got " "; use a short id/],
+  ['too long', 'é'.repeat(33), /tenant: expected a text of 1 to 64 bytes/],
+  ['a number', 7, /tenant: expected a text of 1 to 64 bytes, got 7/],
+])('a tenant that is %s is refused before the start', async (_, tenant, message) => {
+  const start = client.start('clerk', { message: 'hello', tenant: tenant as string });
+  await expect(start).rejects.toThrow(message);
+});
