@@ -18,6 +18,7 @@ test('the worker of the chaos run starts with the built package', async () => {
       BUNDLE: inject('workflowBundle'),
       LEDGER: 'http://127.0.0.1:9',
       SEGMENT_STEPS: '8',
+      FAULTS: '[]',
       PERDURE_HOME: home,
       OPENAI_API_KEY: 'x',
     },
