@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import type { Client } from '@temporalio/client';
 import type { Activities } from '../core/run/contract.js';
+import type { ObjectStore } from '../storage/tool-lock.js';
 import { type WorkflowCreator, workerRuntime } from '../temporal/sdk-internals.js';
 import { loadWorkflowCode } from '../worker/bundle.js';
 import { type ActivityHost, loseAttempts } from './activities.js';
@@ -130,4 +131,27 @@ function functionsOf(current: () => MemoryWorker): Readonly<Record<string, Activ
     },
   ]);
   return Object.fromEntries(entries);
+}
+
+/** Creates an object store in memory. */
+export function memoryObjects(): ObjectStore {
+  const objects = new Map<string, Buffer>();
+  return {
+    place: 'memory',
+    async put(name, bytes) {
+      objects.set(name, bytes);
+    },
+    async create(name, bytes) {
+      if (objects.has(name)) return false;
+      objects.set(name, bytes);
+      return true;
+    },
+    get: async (name) => objects.get(name) ?? null,
+    async list(folder) {
+      const begin = `${folder}/`;
+      return [...objects.keys()]
+        .filter((name) => name.startsWith(begin))
+        .map((name) => name.slice(begin.length).split('/').at(-1) ?? '');
+    },
+  };
 }

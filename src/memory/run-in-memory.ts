@@ -16,12 +16,18 @@ import { type RunTranscript, readTranscript } from '../history/run-transcript.js
 import type { Model, ModelRequest } from '../models/model.js';
 import type { ModelEntry } from '../models/model-entry.js';
 import type { Archive, BlobStore } from '../storage/blob-store.js';
-import { type ObjectStore, archiveIn, blobsIn, toolLockIn } from '../storage/tool-lock.js';
+import { archiveIn, blobsIn, toolLockIn } from '../storage/tool-lock.js';
 import type { Action } from '../testing/actions.js';
 import { type ScriptStep, scriptedModel } from '../testing/script.js';
 import { likelyMeant } from '../validation/check-options.js';
 import { createWorkerParts } from '../worker/parts.js';
-import { type MemoryHost, type MemoryWorker, allSegments, openHost } from './host.js';
+import {
+  type MemoryHost,
+  type MemoryWorker,
+  allSegments,
+  memoryObjects,
+  openHost,
+} from './host.js';
 import type { Fault } from './faults.js';
 import {
   type MemoryEffect,
@@ -138,6 +144,23 @@ export async function playRun(
   options: MemoryOptions,
   script: Script = createScript(options),
 ): Promise<MemoryRun> {
+  const { run, error } = await playPartly(agent, options, script);
+  if (error !== null || run.outcome === null) throw error?.cause ?? new Error('no outcome');
+  return { ...run, outcome: run.outcome };
+}
+
+/** A run that may wait for something that is not scripted. */
+export type PartialRun = Omit<MemoryRun, 'outcome'> & { readonly outcome: Outcome | null };
+
+/**
+ * Runs an agent until it ends, or cannot go on: `error` then has the cause. Rejects if it did not
+ * begin.
+ */
+export async function playPartly(
+  agent: Agent,
+  options: MemoryOptions,
+  script: Script = createScript(options),
+): Promise<{ readonly run: PartialRun; readonly error: { readonly cause: unknown } | null }> {
   const { at = {}, startAt = Date.now(), within = YEAR } = options;
   const withinMs = toMs(within);
   if (!(withinMs > 0)) {
@@ -170,9 +193,16 @@ export async function playRun(
   try {
     stage.work(async () => void (await client.start(agent, { ...startOptions(options), id })));
     setTimes(script, stage, at);
-    await play(host, { script, stage, until: startAt + withinMs });
+    const error = await play(host, { script, stage, until: startAt + withinMs }).then(
+      () => null,
+      (cause: unknown) => ({ cause }),
+    );
     const { archive } = stores;
-    return await resultOf(host, { client, id, script, observed, startAt, archive });
+    const known = { client, id, script, observed, startAt, archive, isOver: error === null };
+    const run = await resultOf(host, known).catch((failure: unknown) => {
+      throw error?.cause ?? failure;
+    });
+    return { run, error };
   } finally {
     await host.close();
     await client.disconnect();
@@ -321,6 +351,7 @@ async function resultOf(
     observed,
     startAt,
     archive,
+    isOver,
   }: {
     readonly client: PerdureClient;
     readonly archive: Archive;
@@ -328,12 +359,13 @@ async function resultOf(
     readonly script: Script;
     readonly observed: Observed;
     readonly startAt: number;
+    readonly isOver: boolean;
   },
-): Promise<MemoryRun> {
+): Promise<PartialRun> {
   // One reading of the history serves for all.
   const reading = await readRun(host.client, id);
   const status = toRunStatus(reading, host.server.clock.now());
-  const outcome = status.outcome ?? (await client.result(id));
+  const outcome = status.outcome ?? (isOver ? await client.result(id) : null);
   return {
     id,
     outcome,
@@ -353,28 +385,5 @@ async function resultOf(
       history: { events: [...events] },
     })),
     unused: unusedIn(script),
-  };
-}
-
-/** Creates an object store in memory. */
-function memoryObjects(): ObjectStore {
-  const objects = new Map<string, Buffer>();
-  return {
-    place: 'memory',
-    async put(name, bytes) {
-      objects.set(name, bytes);
-    },
-    async create(name, bytes) {
-      if (objects.has(name)) return false;
-      objects.set(name, bytes);
-      return true;
-    },
-    get: async (name) => objects.get(name) ?? null,
-    async list(folder) {
-      const begin = `${folder}/`;
-      return [...objects.keys()]
-        .filter((name) => name.startsWith(begin))
-        .map((name) => name.slice(begin.length).split('/').at(-1) ?? '');
-    },
   };
 }

@@ -18,8 +18,8 @@ export interface Reactions {
   readonly request?: Readonly<Record<string, Reaction | readonly Reaction[]>>;
   /** By the tool's name: what happens just before its first, second, … execution begins. */
   readonly call?: Readonly<Record<string, Action | readonly Action[]>>;
-  /** By number from 1: what happens just before the run's n-th model call. */
-  readonly step?: Readonly<Record<number, Action>>;
+  /** By number from 1: what happens just before the run's n-th model call, one after another. */
+  readonly step?: Readonly<Record<number, Action | readonly Action[]>>;
   /** What happens each time when the run waits for its next message. */
   readonly waiting?: readonly Action[];
 }
@@ -229,7 +229,7 @@ export async function react(
   if (seen.decided.length > 0 && !Array.isArray(entry)) return false;
   const given = take(script, `request ${place}`, entry, true);
   if (given === undefined) return false;
-  const reaction = typeof given === 'function' ? given(request) : given;
+  const reaction = typeof given === 'function' ? given(request, run) : given;
   await decideOrPerform(stage, seenOf(script, name), reaction);
   return true;
 }
@@ -306,8 +306,10 @@ export async function beforeStep(script: Script, stage: Stage): Promise<number> 
   script.steps += 1;
   const number = script.steps;
   fire(script, stage, (fault) => fault.at === 'before-reply' && fault.step === number);
-  const action = take(script, `step ${number}`, script.on.step?.[number], false);
-  if (action !== undefined) await perform(stage, action);
+  const entry = script.on.step?.[number];
+  if (entry === undefined) return number;
+  script.used.set(`step ${number}`, 1);
+  for (const action of isList(entry) ? entry : [entry]) await perform(stage, action);
   return number;
 }
 

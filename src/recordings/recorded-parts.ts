@@ -4,6 +4,9 @@ import { type Json, canonicalJson, isObject, parseJson, textField } from '../cor
 import type { RecordedReply } from '../core/transcript/outcome.js';
 import { INVOKE } from '../core/transcript/catalog.js';
 import { type Model, ModelError, type ModelReply, type ModelRequest } from '../models/model.js';
+import { callShape } from '../core/transcript/message-shapes.js';
+import type { ToolCall } from '../core/transcript/messages.js';
+import { CallFault } from '../tools/arguments/check-arguments.js';
 import { toPlain } from '../tools/result/plain.js';
 import { type Tool, createToolRegistry } from '../tools/tool.js';
 import { ToolError } from '../tools/errors.js';
@@ -41,33 +44,47 @@ export function factsOf<T extends RecordedFact['type']>(
 /** What the recording lacked first. After it, no model is called any more. */
 export interface Found {
   divergence: Divergence | null;
+  /** The first request that the recording has no decision about; it may have expired there, too. */
+  request: Divergence | null;
 }
 
 const STOPPED = { kind: 'request', type: 'diverged' } as const;
+
+/** What the recorded model did: it replied, or failed for the last time. */
+interface RecordedCall {
+  readonly run: RecordedRun;
+  readonly fact: FactOf<'reply'> | FactOf<'failure'>;
+  /** The last message of its prompt. */
+  readonly before: string;
+  isUsed: boolean;
+}
 
 /**
  * Returns a model that gives the recorded replies. A request gets the next reply to the same last
  * message, which tells runs apart that happened at once, or else the next reply.
  */
 export function recordedModel(recording: Recording, found: Found): Model {
-  const replies = factsOf(recording, 'reply').map(({ run, fact }) => ({
-    run,
-    fact,
-    before: lastTextBefore(run, fact),
-    isUsed: false,
-  }));
+  const replies = factsOf(recording, 'reply').map(({ run, fact }): RecordedCall => {
+    return { run, fact, before: lastTextBefore(run, fact), isUsed: false };
+  });
+  const all = [...replies, ...finalFailures(recording)].toSorted(
+    (one, other) => one.fact.at - other.fact.at,
+  );
   return {
-    async call(request) {
+    async call(request, { signal }) {
+      // A call that was canceled has no reply.
+      await new Promise<void>((resolve) => setImmediate(resolve));
+      signal.throwIfAborted();
       stopAfter(found);
       const last = request.messages.at(-1)?.text ?? '';
-      const open = replies.filter(({ isUsed }) => !isUsed);
+      const open = all.filter(({ isUsed }) => !isUsed);
       const next = open.find(({ before }) => before === last) ?? open[0];
       if (next === undefined) {
         const { run, fact } = replies.at(-1) ?? {};
         found.divergence ??= createDivergence({
           agent: run?.agent ?? '',
-          turn: fact?.turn ?? 1,
-          step: (fact?.step ?? 0) + 1,
+          turn: fact?.type === 'reply' ? fact.turn : 1,
+          step: fact?.type === 'reply' ? fact.step + 1 : 1,
           kind: 'model',
           actual: last,
           recorded: null,
@@ -75,9 +92,32 @@ export function recordedModel(recording: Recording, found: Found): Model {
         throw stopped(found.divergence);
       }
       next.isUsed = true;
-      return toModelReply(next.fact.reply, recording, request);
+      if (next.fact.type === 'reply') return toModelReply(next.fact.reply, recording, request);
+      const { type, message } = next.fact.error;
+      throw new ModelError(message, { kind: 'request', type });
     },
   };
+}
+
+/** Returns the failures of model calls that no later reply to the same prompt has made good. */
+function finalFailures(recording: Recording): readonly RecordedCall[] {
+  return factsOf(recording, 'failure').flatMap(({ run, fact }): readonly RecordedCall[] => {
+    if (fact.activity !== 'callModel' || !isObject(fact.input)) return [];
+    const { turn, step, upTo } = fact.input;
+    const isMadeGood = run.facts.some(
+      (one) =>
+        one.at >= fact.at &&
+        ((one.type === 'reply' && one.turn === turn && one.step === step) ||
+          (one !== fact &&
+            one.type === 'failure' &&
+            isObject(one.input) &&
+            one.input['turn'] === turn &&
+            one.input['step'] === step &&
+            run.facts.indexOf(one) > run.facts.indexOf(fact))),
+    );
+    if (isMadeGood) return [];
+    return [{ run, fact, before: run.messages[Number(upTo) - 1]?.text ?? '', isUsed: false }];
+  });
 }
 
 /** Returns a model that is called as it is, until the recording lacks something. */
@@ -85,6 +125,8 @@ export function candidateModel(model: Model, found: Found): Model {
   return {
     ...model,
     async call(request, context) {
+      await new Promise<void>((resolve) => setImmediate(resolve));
+      context.signal.throwIfAborted();
       stopAfter(found);
       return await model.call(request, context);
     },
@@ -109,7 +151,11 @@ function lastTextBefore({ messages }: RecordedRun, { turn, step, reply }: FactOf
 }
 
 /** Returns a recorded reply as its model gave it. */
-function toModelReply(value: Json, recording: Recording, { tools }: ModelRequest): ModelReply {
+function toModelReply(
+  value: Json,
+  recording: Recording,
+  { tools, responseFormat }: ModelRequest,
+): ModelReply {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the history's own form of a reply
   const reply = value as unknown as RecordedReply;
   const { text, blob, calls = [], finish, usage, provider } = reply;
@@ -126,13 +172,15 @@ function toModelReply(value: Json, recording: Recording, { tools }: ModelRequest
     ...(provider !== undefined &&
       items !== undefined && { provider: { from: provider.from, items } }),
   };
-  // A decision under a schema was the text of the reply.
-  if (named.length > 0 && tools.length === 0) {
-    const decided = named.map(({ name, arguments: args }) => ({
-      name,
-      arguments: parseJson(args),
-    }));
-    return { text: JSON.stringify({ calls: decided }), calls: [], finish: 'stop', ...common };
+  // A decision under a schema was the text of the reply, and is read again.
+  const [decided] = named;
+  const isRefused = reply.parsed?.ok === false;
+  if (responseFormat?.name === 'decision' && tools.length === 0 && !isRefused) {
+    const made =
+      decided === undefined
+        ? { action: 'answer', answer: parseJson(whole) ?? whole }
+        : { action: decided.name, arguments: parseJson(decided.arguments) };
+    return { text: JSON.stringify({ decision: made }), calls: [], finish: 'stop', ...common };
   }
   return { text: whole, calls: named, finish, ...common };
 }
@@ -205,15 +253,37 @@ interface OpenResult extends ComparedCall {
   isUsed: boolean;
 }
 
+/** The ends of executions; a call that was only checked, or was not begun, has none. */
+const EXECUTED: readonly unknown[] = [true, false, 'unknown'];
+
 function recordedResults(recording: Recording): OpenResult[] {
-  return factsOf(recording, 'result').map(({ fact }) => {
-    const { call, result, step } = fact;
-    const { parsed, blob } = call;
-    const large = (parsed === undefined ? blob : parsed.blob)?.sha256;
-    const args = parsed?.arguments ?? call.arguments;
-    const whole = large === undefined ? args : (recording.blobs[large] ?? args);
-    return { ...comparedCall({ name: call.name, arguments: whole }), result, step, isUsed: false };
+  const ended = factsOf(recording, 'result').flatMap(({ fact: { at, call, result, step } }) =>
+    isObject(result) && EXECUTED.includes(result['ok']) ? [{ at, call, result, step }] : [],
+  );
+  // The worker died in the call, or the call timed out.
+  const lost = factsOf(recording, 'failure').flatMap(({ fact: { at, activity, input, error } }) => {
+    if (activity !== 'runTool' || !isObject(input) || !isCall(input['call'])) return [];
+    const result = { ok: 'unknown', message: error.message };
+    return [{ at, call: input['call'], result, step: Number(input['step'] ?? 0) }];
   });
+  return [...ended, ...lost]
+    .toSorted((one, other) => one.at - other.at)
+    .map(({ call, result, step }) => {
+      const { parsed, blob } = call;
+      const large = (parsed === undefined ? blob : parsed.blob)?.sha256;
+      const args = parsed?.arguments ?? call.arguments;
+      const whole = large === undefined ? args : (recording.blobs[large] ?? args);
+      return {
+        ...comparedCall({ name: call.name, arguments: whole }),
+        result,
+        step,
+        isUsed: false,
+      };
+    });
+}
+
+function isCall(value: unknown): value is ToolCall {
+  return callShape(value, '') === null;
 }
 
 function recordedTool(
@@ -267,7 +337,8 @@ function valueOf(result: Json, { blobs }: Recording): unknown {
   if (!isObject(result)) return null;
   const { ok, output, artifact, blob } = result;
   const text = textField(result, 'text');
-  if (ok !== true) throw recordedError(ok === false ? text : textField(result, 'message'));
+  if (ok === 'unknown') throw new CallFault('unanswered', textField(result, 'message'));
+  if (ok !== true) throw recordedError(text);
   if (output !== undefined) return output;
   const stored = [artifact, { blob }].find(
     (one): one is { blob: { sha256: string } } =>

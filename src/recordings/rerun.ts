@@ -1,6 +1,7 @@
 import type { Agent } from '../agents/agent.js';
 import { InputError } from '../core/errors.js';
-import { isObject, sha256Hex } from '../core/text/json.js';
+import type { Limits } from '../core/definition/definition.js';
+import { type Json, isObject, sha256Hex } from '../core/text/json.js';
 import type { Outcome } from '../core/transcript/outcome.js';
 import type { Request } from '../core/transcript/request.js';
 import { decodeEvent } from '../history/decode-event.js';
@@ -12,10 +13,12 @@ import {
   type Action,
   type ScriptedMessage,
   cancelRun,
+  cancelTurn,
   closeRun,
   decision,
   noDecision,
   send,
+  setRunLimits,
 } from '../testing/actions.js';
 import { type Divergence, createDivergence, firstDifference } from './divergence.js';
 import { recordEvents } from './record-histories.js';
@@ -29,7 +32,12 @@ import {
   recordedModel,
   withRecordedTools,
 } from './recorded-parts.js';
-import { type Recording, createRecording } from './recording.js';
+import {
+  type RecordedFact,
+  type RecordedRun,
+  type Recording,
+  createRecording,
+} from './recording.js';
 
 /** A model to try: its name at a provider, an entry as in a configuration, or an adapter. */
 export type CandidateModel = string | ModelEntry;
@@ -58,10 +66,10 @@ export interface Rerun extends Pick<MemoryRun, 'effects' | 'requests'> {
   readonly transcript: Pick<MemoryRun['transcript'], 'messages'>;
   /** The first difference; null if there is none. */
   readonly divergence: Divergence | null;
-  /** Null if the run waits for a decision that the recording does not have. */
+  /** Null if the run has none, since it waits for a decision that the recording does not have. */
   readonly outcome: Outcome | null;
-  /** The rerun as a recording of its own; null if it could not end. */
-  readonly recording: Recording | null;
+  /** The rerun as a recording of its own. */
+  readonly recording: Recording;
 }
 
 /**
@@ -102,30 +110,28 @@ export async function rerun(
     );
   }
   checkLiveTools(tools);
-  const found: Found = { divergence: null };
+  const found: Found = { divergence: null, request: null };
   const own = withRecordedTools(agent, recording, { live: tools, found });
   const used =
     model === undefined
       ? recordedModel(recording, found)
       : candidateModel(await modelFrom(model), found);
-  const { playRun } = await import('../memory/run-in-memory.js');
-  try {
-    const run = await playRun(own, {
-      ...scriptOf(recording, found),
-      ...(given === undefined && { args: {} }),
-      model: used,
-    });
-    const again = recordingOf(run, recording);
-    const compared = model === undefined ? 'all' : 'calls';
-    const divergence = found.divergence ?? firstDifference(recording, again, compared);
-    const { outcome, transcript, effects, requests } = run;
-    return { divergence, outcome, recording: again, transcript, effects, requests };
-  } catch (error) {
-    // The run waits for what the recording does not have.
-    if (found.divergence === null) throw error;
-    const nothing = { transcript: { messages: [] }, effects: [], requests: [] };
-    return { divergence: found.divergence, outcome: null, recording: null, ...nothing };
-  }
+  const { playPartly } = await import('../memory/run-in-memory.js');
+  const { run, error } = await playPartly(own, {
+    ...scriptOf(recording, found),
+    ...(given === undefined && { args: {} }),
+    model: used,
+  });
+  const again = recordingOf(run, recording);
+  const compared = model === undefined ? 'all' : 'calls';
+  // A request that nobody decided may have expired when it was recorded, too, or be open still.
+  const different = found.divergence ?? firstDifference(recording, again, compared);
+  const isOpen = root.endedAt === null && error !== null;
+  const divergence =
+    different !== null || (error !== null && !isOpen) ? (found.request ?? different) : null;
+  if (error !== null && !isOpen && divergence === null) throw error.cause;
+  const { outcome, transcript, effects, requests } = run;
+  return { divergence, outcome, recording: again, transcript, effects, requests };
 }
 
 /** Returns the model that is to be called. Throws an `InputError` for an entry that cannot be used. */
@@ -145,13 +151,15 @@ function scriptOf(recording: Recording, found: Found): MemoryOptions {
   if (root === undefined) return {};
   const { agent: _agent, archive: _archive, artifacts: _artifacts, ...input } = root.input;
   const { waiting, step } = messagesOf(recording);
-  const decisions = factsOf(recording, 'decision').map(({ fact }) => ({ fact, isUsed: false }));
-  const decide = (request: Request): Action => {
-    const open = decisions.filter(({ isUsed }) => !isUsed);
-    const next = open.find(({ fact }) => fact.decision.request === request.id) ?? open[0];
+  const decisions = factsOf(recording, 'decision').map((placed) => ({ ...placed, isUsed: false }));
+  const decide = (request: Request, runId: string): Action => {
+    const open = decisions.filter(({ run, isUsed }) => !isUsed && run.id === runId);
+    const next =
+      open.find(({ fact }) => fact.decision.digest === request.digest) ??
+      open.find(({ fact }) => fact.decision.request === request.id);
     if (next === undefined) {
-      found.divergence ??= createDivergence({
-        agent: root.agent,
+      found.request ??= createDivergence({
+        agent: recording.runs.find(({ id }) => id === runId)?.agent ?? root.agent,
         turn: 1,
         step: 0,
         kind: 'request',
@@ -176,17 +184,24 @@ function scriptOf(recording: Recording, found: Found): MemoryOptions {
   };
 }
 
-/** Returns the messages that the run waited for, and those that joined a turn, by the next model call. */
+/** Returns the messages that the run waited for, and what joined a turn, by model calls. */
 function messagesOf(recording: Recording): {
   readonly waiting: readonly Action[];
-  readonly step: Readonly<Record<number, Action>>;
+  readonly step: Readonly<Record<number, readonly Action[]>>;
 } {
   const [root] = recording.runs;
-  const replies = factsOf(recording, 'reply').map(({ fact }) => fact.at);
+  const replies = factsOf(recording, 'reply').map(({ fact }) => fact);
   const waiting: Action[] = [];
-  const step: Record<number, Action> = {};
+  const step: Record<number, Action[]> = {};
+  const during = (call: number, action: Action): void => {
+    const at = Math.max(1, call);
+    step[at] = [...(step[at] ?? []), action];
+  };
+  /** The number of the model call whose reply the run got last. */
+  let last = 0;
   for (const fact of root?.facts ?? []) {
-    if (fact.type === 'message') {
+    if (fact.type === 'reply') last = replies.indexOf(fact) + 1;
+    else if (fact.type === 'message') {
       const {
         sentAt: _sentAt,
         attachments: _attachments,
@@ -194,14 +209,43 @@ function messagesOf(recording: Recording): {
         ...rest
       } = fact.message;
       const message: ScriptedMessage = rest;
-      if (message.mode !== 'steer') waiting.push(send(message));
-      else step[replies.filter((at) => at <= fact.at).length + 1] = send(message);
-    } else if (fact.type === 'control' && fact.name === 'close') waiting.push(closeRun());
-    else if (fact.type === 'cancel') {
-      step[replies.filter((at) => at <= fact.at).length + 1] = cancelRun();
+      // A message that comes during a call joins the prompt of the next one.
+      if (message.mode === 'steer')
+        during(joinedAfter(root, replies, rest.id) ?? last, send(message));
+      else waiting.push(send(message));
+    } else if (fact.type === 'cancel') during(last + 1, cancelRun());
+    else if (fact.type === 'control') {
+      if (fact.name === 'close') waiting.push(closeRun());
+      if (fact.name === 'cancelTurn') during(last + 1, cancelTurn());
+      if (fact.name === 'setLimits') during(last + 1, setRunLimits(limitsIn(fact.input)));
     }
   }
   return { waiting, step };
+}
+
+/** Returns the number of the last model call before a message of the transcript; null if it has none. */
+function joinedAfter(
+  root: RecordedRun | undefined,
+  replies: readonly RecordedFact[],
+  id: string | undefined,
+): number | null {
+  const messages = root?.messages ?? [];
+  const at = messages.findIndex((one) => one.role === 'user' && one.id === id && id !== undefined);
+  if (at < 0) return null;
+  const before = messages.slice(0, at).findLast(({ role }) => role === 'assistant');
+  const index = replies.findIndex(
+    (fact) =>
+      fact.type === 'reply' &&
+      fact.turn === before?.turn &&
+      fact.step === before.step &&
+      root?.facts.includes(fact),
+  );
+  return index < 0 ? null : index + 1;
+}
+
+function limitsIn(input: Json): Limits {
+  const { by: _by, ...limits } = isObject(input) ? input : {};
+  return limits;
 }
 
 /** A blob store with the texts of a recording. */

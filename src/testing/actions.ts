@@ -24,8 +24,8 @@ export type Action =
     }
   | { readonly type: 'after'; readonly delay: Duration; readonly action: Action };
 
-/** Chooses an action when the request is known. */
-export type Reaction = Action | ((request: Request) => Action);
+/** Chooses an action when the request, and the id of the run that asks, are known. */
+export type Reaction = Action | ((request: Request, run: string) => Action);
 
 type ByField = Pick<Decision, 'by'>;
 
