@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import type { Script } from '../conversation.js';
 import type { Bench } from '../kit/bench.js';
 import { interleave, medians, ratios } from '../kit/interleave.js';
@@ -50,11 +51,12 @@ async function latency(
   };
 }
 
-/** CPU time of the worker, with several runs at once. */
+/** CPU time of the worker and of the server, with several runs at once. */
 async function cpu(bench: Bench, pair: Pair): Promise<Row> {
+  const { pid } = bench.server;
   const both = {
-    perdure: () => spent(pair.perdure, 'inline'),
-    bare: () => spent(pair.bare, 'scripted'),
+    perdure: () => spent(pair.perdure, 'inline', pid),
+    bare: () => spent(pair.bare, 'scripted', pid),
   };
   await interleave(1, both);
   const compared = await interleave(bench.quick ? 1 : 8, both);
@@ -63,7 +65,7 @@ async function cpu(bench: Bench, pair: Pair): Promise<Row> {
   const ofStep = (ms: number): string => show(ms / RUNS / STEPS);
   return {
     name: 'inline/cpu',
-    what: `inline steps per CPU second of the worker against the bare loop, ${RUNS} runs at once`,
+    what: `inline steps per CPU second of worker and server against the bare loop, ${RUNS} runs at once`,
     value: median(shares),
     unit: 'x',
     bar: { atLeast: 1.15 },
@@ -72,10 +74,29 @@ async function cpu(bench: Bench, pair: Pair): Promise<Row> {
   };
 }
 
-async function spent(side: Side, agent: 'inline' | 'scripted'): Promise<number> {
-  const before = await side.cpuMs();
+async function spent(
+  side: Side,
+  agent: 'inline' | 'scripted',
+  server: number | null,
+): Promise<number> {
+  const now = async (): Promise<number> => (await side.cpuMs()) + (await cpuMsOf(server));
+  const before = await now();
   await Promise.all(Array.from({ length: RUNS }, () => side.run(agent, SCRIPT)));
-  return (await side.cpuMs()) - before;
+  return (await now()) - before;
+}
+
+/** Milliseconds of one of the units in which Linux counts CPU time. */
+const TICK_MS = 10;
+
+/** Returns the CPU time of a process in ms; NaN where there is no /proc. */
+async function cpuMsOf(pid: number | null): Promise<number> {
+  const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
+  // The name in parentheses may have blanks; user and system time follow it.
+  const [user, system] = text
+    .slice(text.lastIndexOf(')') + 2)
+    .split(' ')
+    .slice(11, 13);
+  return (Number(user) + Number(system)) * TICK_MS;
 }
 
 async function events({ perdure }: Pair): Promise<Row> {
