@@ -5,7 +5,7 @@ import { playRun } from '../../src/memory/run-in-memory.js';
 import { type Recording, parseRecording } from '../../src/recordings/recording.js';
 import { recordingOf, rerun } from '../../src/recordings/rerun.js';
 import { approve, closeRun, send } from '../../src/testing/actions.js';
-import { replyCall, replyText } from '../../src/testing/replies.js';
+import { replyCall, replyCalls, replyText } from '../../src/testing/replies.js';
 import { scriptedModel } from '../../src/testing/script.js';
 import { ToolError } from '../../src/tools/errors.js';
 import { defineTool } from '../../src/tools/define-tool.js';
@@ -77,6 +77,29 @@ describe('a rerun with the recorded model and tools', () => {
     expect(outcome).toMatchObject({ status: 'completed', answer: 'You are welcome.' });
     expect(executed).toEqual([]);
     expect(again?.runs.map(({ agent }) => agent)).toEqual(['desk', 'clerk']);
+  });
+
+  test('has the results of inline calls', async () => {
+    const peek = defineTool({
+      name: 'peek',
+      description: 'Looks at once.',
+      effect: 'read',
+      inline: true,
+      input: z.object({ order: z.int() }),
+      execute: ({ order }) => {
+        executed.push('peek');
+        return { order };
+      },
+    });
+    const reader = defineAgent({ name: 'reader', instructions: 'Look.', tools: [peek] });
+    const reads = replyCalls([1, 2].map((order) => ({ name: 'peek', arguments: { order } })));
+    const run = await playRun(reader, { message: 'Go', model: [reads, replyText('Seen.')] });
+    const inline = recordingOf(run, { blobs: {} });
+    executed.length = 0;
+    const { divergence, outcome } = await rerun(inline, { agent: reader });
+    expect(divergence).toBeNull();
+    expect(outcome).toMatchObject({ answer: 'Seen.', toolCalls: 2 });
+    expect(executed).toEqual([]);
   });
 
   test('finds that a rule now denies the call', async () => {
