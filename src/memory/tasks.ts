@@ -178,6 +178,7 @@ function endTask(
       ...place,
       sdkMetadata: {
         coreUsedFlags: [...CORE_FLAGS],
+        langUsedFlags: [...result.flags],
         sdkName: 'temporal-typescript',
         sdkVersion: 'memory',
       },

@@ -36,10 +36,15 @@ interface Task {
   readonly updates: readonly Update[];
   /** The recorded commands, in a replay. */
   readonly recorded: readonly RawEvent[] | null;
+  /** The recorded flags of the SDK, in a replay. */
+  readonly flags: readonly number[];
 }
 
 /** What the workflow has done in a task. */
-export type TaskResult = Pick<TaskCommands, 'outgoing' | 'refused'>;
+export type TaskResult = Pick<TaskCommands, 'outgoing' | 'refused'> & {
+  /** The flags of the SDK that the workflow uses; the history records them for its replay. */
+  readonly flags: readonly number[];
+};
 
 /** Flags of the SDK's core that it writes into the history; a replay by the SDK needs them. */
 export const CORE_FLAGS = [1, 2, 3];
@@ -48,10 +53,10 @@ export const CORE_FLAGS = [1, 2, 3];
 export async function runTask(
   host: WorkflowHost,
   segment: Segment,
-  task: Omit<Task, 'recorded'>,
+  task: Omit<Task, 'recorded' | 'flags'>,
 ): Promise<TaskResult> {
   const cached = await cachedWorkflow(host, segment);
-  const result = await process(host, { segment, cached }, { ...task, recorded: null });
+  const result = await process(host, { segment, cached }, { ...task, recorded: null, flags: [] });
   cached.seen = task.started;
   return result;
 }
@@ -90,7 +95,9 @@ function* recordedTasks({
         updates.get(one?.protocolInstanceId ?? '') ?? [],
     );
     const bytes = Number(begin.workflowTaskStartedEventAttributes?.historySizeBytes ?? 0);
-    yield { last, task: { started, bytes, at: eventTime(begin), updates: accepted, recorded } };
+    const flags = completed.sdkMetadata?.langUsedFlags ?? [];
+    const task = { started, bytes, at: eventTime(begin), updates: accepted, recorded, flags };
+    yield { last, task };
   }
 }
 
@@ -152,8 +159,9 @@ async function process(host: WorkflowHost, place: Place, task: Task): Promise<Ta
     patches: cached.patches,
   };
   let jobs = firstJobs(place, task);
+  let flags: readonly number[] = [];
   do {
-    await activate(cached, task, { jobs, commands });
+    flags = await activate(cached, task, { jobs, commands });
     jobs = commands.jobs.splice(0);
     for (const local of commands.locals.splice(0)) {
       const { marker, job } = await endLocal(host, segment, { local, task });
@@ -161,7 +169,7 @@ async function process(host: WorkflowHost, place: Place, task: Task): Promise<Ta
       jobs.push(job);
     }
   } while (jobs.length > 0);
-  return commands;
+  return { ...commands, flags };
 }
 
 /** Returns what has happened since the last task, in the workflow's order. */
@@ -196,16 +204,16 @@ function patchIn({ markerRecordedEventAttributes: marker }: RawEvent): readonly 
 
 async function activate(
   { workflow }: CachedWorkflow,
-  { at, started, bytes, recorded }: Task,
+  { at, started, bytes, recorded, flags }: Task,
   { jobs, commands }: { readonly jobs: ActivationJob[]; readonly commands: TaskCommands },
-): Promise<void> {
+): Promise<readonly number[]> {
   const activation: Activation = {
     timestamp: msToTs(at),
     isReplaying: recorded !== null,
     historyLength: started,
     historySizeBytes: workerRuntime().toInt64(bytes),
     continueAsNewSuggested: started > SUGGESTED_EVENTS || bytes > SUGGESTED_BYTES,
-    availableInternalFlags: CORE_FLAGS,
+    availableInternalFlags: [...flags],
     jobs,
   };
   const { failed, successful } = await workflow.activate(activation);
@@ -214,6 +222,7 @@ async function activate(
     throw new Error(`in memory: a workflow task failed: ${failed.failure?.message ?? 'unknown'}`);
   }
   for (const command of successful?.commands ?? []) takeCommand(commands, command);
+  return successful?.usedInternalFlags ?? [];
 }
 
 /** When a server suggests continue-as-new. */
