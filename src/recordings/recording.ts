@@ -203,7 +203,12 @@ export function parseRecording(value: unknown): Recording {
     fields<Pick<Recording, 'runs'>>({ runs: list(recorded) })(value, 'recording');
   if (problem !== null) throw new InputError(problem);
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked field by field
-  return value as Recording;
+  const recording = value as Recording;
+  const wrong = Object.entries(recording.blobs).find(([name, one]) => sha256Hex(one) !== name)?.[0];
+  if (wrong === undefined) return recording;
+  throw new InputError(
+    `recording.blobs: expected the text with the SHA-256 ${visible(wrong.slice(0, 64))}, got another one`,
+  );
 }
 
 /** The folder with the large texts of a recording, beside its file. */
