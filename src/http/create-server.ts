@@ -27,6 +27,7 @@ import {
   limitsInForce,
   streamCounter,
 } from './guard.js';
+import { addOpenAiRoutes, inFormOf } from './openai.js';
 import { openApiDocument } from './openapi.js';
 import { authenticator, hasKeys } from './principals.js';
 
@@ -91,7 +92,7 @@ export async function openServer(options: ServerOptions): Promise<HttpServer> {
   const parts: DoorParts = { place, limits, streams: streamCounter(limits), isVerified };
   const app = new Hono<Guarded>();
   app.onError((error, { req }) => {
-    const { status, body, headers } = errorAnswer(error);
+    const { status, body, headers } = inFormOf(req.path, errorAnswer(error));
     if (status === 500)
       log(`${req.method} ${req.path}: ${redactMessage(error.stack ?? error.message)}`);
     return answerJson(body, status, headers);
@@ -116,6 +117,7 @@ export async function openServer(options: ServerOptions): Promise<HttpServer> {
   app.get('/v1/openapi.json', () => answerJson(openApiDocument()));
   app.use('/v1/*', checkPrincipal(authenticate, limits), checkBody(limits));
   addApiRoutes(app, parts);
+  addOpenAiRoutes(app, parts);
   const close = given === undefined ? () => api.disconnect() : () => Promise.resolve();
   return {
     fetch: async (request) => await app.fetch(request),

@@ -42,6 +42,7 @@ export const errorBody: z.ZodType<ErrorBody> = z
 export type HttpErrorCode =
   | 'forbidden'
   | 'host'
+  | 'model_not_found'
   | 'no_keys'
   | 'no_request'
   | 'not_found'

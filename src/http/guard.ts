@@ -138,6 +138,10 @@ export function checkBody({ bodyBytes }: GuardLimits): MiddlewareHandler<Guarded
   return async (context, next) => {
     if (context.req.method !== 'POST') return await next();
     const type = context.req.header('content-type') ?? '';
+    const isEmpty =
+      Number(context.req.header('content-length') ?? 0) === 0 &&
+      context.req.header('transfer-encoding') === undefined;
+    if (type === '' && isEmpty) return await next();
     if (!/^application\/json(?:;|$)/i.test(type)) {
       throw new HttpError(
         415,

@@ -4,11 +4,14 @@ import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createServer } from 'node:net';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { httpClient } from '../../src/http.js';
+import type { StreamEvent } from '../../src/live/stream.js';
 import { builtProgram } from '../support/built-program.js';
 import { type HttpDesk, keyOf, openHttpDesk } from '../support/http-desk.js';
+import { portOf } from '../support/port-of.js';
 
 const run = promisify(execFile);
 
@@ -44,6 +47,16 @@ function command(args: readonly string[], env: NodeJS.ProcessEnv = {}) {
   ] as const;
 }
 
+/** A port for a server that comes back at the same address. */
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const port = portOf(server);
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
 /** Starts the command, and returns its address, which it prints as one line of JSON. */
 async function serve(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<string> {
   const child = spawn(...command([...args, '--json'], env));
@@ -77,6 +90,36 @@ export default defineConfig({
   const { id } = await api.startRun({ agent: 'greeter', message: 'Hello' });
   expect((await api.getResult({ run: id })).outcome?.status).toBe('completed');
   expect((await fetch(`${url}/v1/agents`)).status).toBe(401);
+});
+
+test('a stream goes on after kill -9 of the server and its worker, with no text lost or doubled', async () => {
+  const taskQueue = `killed-${randomUUID()}`;
+  const port = String(await freePort());
+  const args = ['--no-config', '--task-queue', taskQueue, '--port', port];
+  const env = { PERDURE_DEMO_DELAY_MS: '1500', PERDURE_MODEL: 'demo', OPENAI_API_KEY: '' };
+  const url = await serve(args, env);
+  const api = httpClient({ url });
+  const { id } = await api.startRun({ agent: 'files', message: 'What is this project about?' });
+  const events: StreamEvent[] = [];
+  let isKilled = false;
+  for await (const event of api.events(id)) {
+    events.push(event);
+    if (event.type !== 'model-replied' || isKilled) continue;
+    isKilled = true;
+    children.at(-1)?.kill('SIGKILL');
+    await serve(args, env);
+  }
+  expect(events.at(-1)?.type).toBe('run-ended');
+  const offsets = events.flatMap((event) =>
+    'offset' in event && 'at' in event ? [event.offset] : [],
+  );
+  expect(new Set(offsets).size).toBe(offsets.length);
+  const replies = events.flatMap((event) =>
+    event.type === 'model-replied' ? [event.message.text] : [],
+  );
+  const { messages } = await api.getTranscript({ run: id });
+  const recorded = messages.flatMap(({ role, text }) => (role === 'assistant' ? [text] : []));
+  expect(replies).toEqual(recorded);
 });
 
 test.each([

@@ -1,0 +1,150 @@
+import { z } from 'zod';
+import { InputError } from '../core/errors.js';
+import { canonicalJson, sha256Hex } from '../core/text/json.js';
+import { show } from '../core/text/text.js';
+import type { SuppliedMessage } from '../core/transcript/messages.js';
+import { newRunId } from '../updates/start.js';
+import { type Place, openRun } from './access.js';
+import { HttpError } from './errors.js';
+import { type Caller, startFor } from './handlers.js';
+
+const parts = z.array(
+  z.looseObject({ type: z.enum(['text', 'input_text', 'output_text']), text: z.string() }),
+);
+const said = z.looseObject({
+  type: z.literal('message').exactOptional(),
+  role: z.enum(
+    ['user', 'assistant'],
+    'expected user or assistant; the instructions are those of the agent',
+  ),
+  content: z.union([z.string(), parts], 'expected text, or parts of text'),
+});
+
+const ignored = z.unknown().optional();
+
+/** Fields that change nothing here, whatever their value: they file, count, or speed up a request. */
+const WITHOUT_EFFECT = {
+  include: ignored,
+  metadata: ignored,
+  parallel_tool_calls: ignored,
+  prompt_cache_key: ignored,
+  safety_identifier: ignored,
+  service_tier: ignored,
+  store: ignored,
+  stream_options: ignored,
+  truncation: ignored,
+  user: ignored,
+};
+
+const common = {
+  model: z.string().min(1),
+  stream: z.boolean().nullish(),
+  temperature: z.number().nullish(),
+  top_p: z.number().nullish(),
+  ...WITHOUT_EFFECT,
+};
+
+/** The body of `POST /v1/responses`. */
+export const responseBody = z.strictObject({
+  ...common,
+  input: z.union([z.string(), z.array(said)], 'expected text, or a list of messages'),
+  background: z.boolean().nullish(),
+  previous_response_id: z.string().nullish(),
+  conversation: z.union([z.string(), z.looseObject({ id: z.string() })]).nullish(),
+});
+
+/** The body of `POST /v1/chat/completions`. */
+export const chatBody = z.strictObject({ ...common, messages: z.array(said).min(1) });
+
+type Said = z.output<typeof said>;
+
+/** Reads a body. Throws an `InputError` that names the first fault. */
+export function readOpenAi<T>(schema: z.ZodType<T>, body: unknown): T {
+  const read = schema.safeParse(body);
+  if (read.success) return read.data;
+  const [issue] = read.error.issues;
+  const place = issue?.path.join('.') ?? '';
+  if (issue?.code === 'unrecognized_keys') {
+    throw new InputError(
+      `${issue.keys[0]}: not supported: the model, the tools, and the instructions are those of the agent; omit it`,
+    );
+  }
+  throw new InputError(`${place || 'body'}: ${issue?.message ?? 'not valid'}`);
+}
+
+/** Returns the messages of a request. What it says of an assistant counts as said by the sender. */
+export function messagesOf(input: string | readonly Said[]): readonly SuppliedMessage[] {
+  if (typeof input === 'string') return [{ role: 'user', text: input }];
+  return input.map(({ role, content }) => ({
+    role,
+    text: typeof content === 'string' ? content : content.map(({ text }) => text).join('\n'),
+  }));
+}
+
+interface Sampling {
+  readonly temperature?: number | null | undefined;
+  readonly top_p?: number | null | undefined;
+}
+
+function settingsOf({ temperature, top_p: topP }: Sampling) {
+  const settings = {
+    ...(temperature != null && { temperature }),
+    ...(topP != null && { top_p: topP }),
+  };
+  return Object.keys(settings).length === 0 ? {} : { settings };
+}
+
+const HASH_DIGITS = 16;
+/** How long a client may take to send a request again. */
+const RETRIED_WITHIN = '10m';
+
+/** Whether the client says that it sends a request again, as those of OpenAI do. */
+export function isRetry(retries: string | undefined): boolean {
+  return /^[1-9]\d{0,3}$/.test(retries ?? '');
+}
+
+/**
+ * Starts a run for a request without an id. A request that its client sends again finds the run of its
+ * first try by its content, since clients of OpenAI send no idempotency key.
+ */
+export async function startOnce(
+  place: Place,
+  caller: Caller,
+  given: {
+    readonly model: string;
+    readonly messages: readonly SuppliedMessage[];
+    readonly open: boolean;
+    readonly isRetry: boolean;
+    readonly sampling: Sampling;
+  },
+): Promise<string> {
+  const { model, messages, open, sampling } = given;
+  const { principal } = caller;
+  const isKnown = place.agents.length === 0 || place.agents.some(({ name }) => name === model);
+  if (!isKnown || !principal.may('start', model)) throw noModel(model);
+  const content = canonicalJson([principal.name, model, messages.map((one) => ({ ...one })), open]);
+  const idPrefix = `ai-${sha256Hex(content).slice(0, HASH_DIGITS)}-`;
+  if (given.isRetry) {
+    const { rows } = await place.api.list({ idPrefix, since: RETRIED_WITHIN, limit: 1 });
+    const [found] = rows;
+    if (found !== undefined)
+      return (await openRun(place, { principal, right: 'read', run: found.id })).id;
+  }
+  const [only] = messages;
+  const text = messages.length === 1 && only ? { message: only.text } : { messages: [...messages] };
+  const started = await startFor(place, caller, {
+    agent: model,
+    ...text,
+    ...settingsOf(sampling),
+    ...(open && { open }),
+    ...(caller.operationKey === null && { id: idPrefix + newRunId('').slice(-6) }),
+  });
+  return started.id;
+}
+
+/** Returns the refusal of a model that is no agent of the principal, in the words of OpenAI. */
+export function noModel(model: string): HttpError {
+  return new HttpError(404, 'model_not_found', `model: there is no agent ${show(model)}`, {
+    fix: 'GET /v1/models lists the agents',
+  });
+}

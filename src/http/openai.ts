@@ -1,0 +1,335 @@
+import { randomUUID } from 'node:crypto';
+import type { Hono } from 'hono';
+import { RefusedError } from '../core/errors.js';
+import { canonicalJson, sha256Hex } from '../core/text/json.js';
+import { visibleJson } from '../core/text/text.js';
+import type { Outcome } from '../core/transcript/outcome.js';
+import { type Place, openRun } from './access.js';
+import { type DoorParts, answerJson, callerOf, openStream, readBody } from './api-routes.js';
+import { type ErrorAnswer, HttpError } from './errors.js';
+import type { Guarded, GuardedContext } from './guard.js';
+import { type Caller, createHandlers } from './handlers.js';
+import {
+  chatBody,
+  isRetry,
+  messagesOf,
+  noModel,
+  readOpenAi,
+  responseBody,
+  startOnce,
+} from './openai-requests.js';
+import {
+  type ResponseEvent,
+  eventAfter,
+  type ResponsePlace,
+  type ResponseState,
+  readResponseId,
+  responseEncoder,
+  responseId,
+  toResponse,
+} from './response-encoder.js';
+import { sseEvent, sseResponse } from './sse.js';
+
+/** Paths of OpenAI's API, whose errors have OpenAI's form. */
+const PATHS = /^\/v1\/(?:responses|conversations|models|chat)(?:\/|$)/;
+
+/** Returns an error in the form of the door that the request used. */
+export function inFormOf(
+  path: string,
+  { status, body, headers }: ErrorAnswer,
+): Omit<ErrorAnswer, 'body'> & { readonly body: object } {
+  if (!PATHS.test(path)) return { status, body, headers };
+  const { code, message, fix } = body.error;
+  const text = fix === null ? message : `${message}; ${fix}`;
+  const type = status < 500 ? 'invalid_request_error' : 'server_error';
+  return { status, headers, body: { error: { message: text, type, param: null, code } } };
+}
+
+/** Adds the routes that OpenAI's own clients use. A model is an agent. */
+export function addOpenAiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
+  const { place } = parts;
+  const handlers = createHandlers(place);
+  const models = async (caller: Caller) => {
+    const { agents } = await handlers.listAgents({}, caller);
+    return agents
+      .filter(({ rights }) => rights.includes('start'))
+      .map(({ name: id }) => ({ id, object: 'model', created: 0, owned_by: 'perdure' }));
+  };
+  app.get('/v1/models', async (context) =>
+    answerJson({ object: 'list', data: await models(callerOf(context, parts)) }),
+  );
+  app.get('/v1/models/:id', async (context) => {
+    const id = context.req.param('id');
+    const found = (await models(callerOf(context, parts))).find((one) => one.id === id);
+    if (found === undefined) throw noModel(id);
+    return answerJson(found);
+  });
+  app.post('/v1/conversations', () => {
+    const created = Math.floor(Date.now() / 1_000);
+    return answerJson({
+      id: `conv_${randomUUID()}`,
+      object: 'conversation',
+      created_at: created,
+      metadata: {},
+    });
+  });
+  app.post('/v1/responses', (context) => createResponse(context, parts));
+  app.get('/v1/responses/:id', async (context) => {
+    const { id, caller } = await opened(context, parts, 'read');
+    if (context.req.query('stream') !== 'true') {
+      return answerJson(toResponse(await readState(place, id)));
+    }
+    const after = Number(context.req.query('starting_after') ?? -1);
+    return await streamResponse(context, parts, { id, after, caller });
+  });
+  app.post('/v1/responses/:id/cancel', async (context) => {
+    const { id, caller } = await opened(context, parts, 'talk');
+    const { name: by } = caller.principal;
+    await place.api
+      .cancel(id.run, { turn: id.turn, by, within: '30 seconds' })
+      .catch((error: unknown) => {
+        // It has ended already.
+        if (!RefusedError.isInstance(error)) throw error;
+      });
+    await place.api.result(id.run, { turn: id.turn, signal: AbortSignal.timeout(10_000) });
+    return answerJson(toResponse(await readState(place, id)));
+  });
+  app.get('/v1/responses/:id/input_items', async (context) => {
+    const { id } = await opened(context, parts, 'read');
+    const { messages } = await place.api.transcript(id.run);
+    const data = messages
+      .filter((one) => one.role === 'user' && one.turn === id.turn && one.origin === undefined)
+      .map(({ n, text }) => ({
+        id: `msg_in_${n}`,
+        type: 'message',
+        role: 'user',
+        content: [{ type: 'input_text', text }],
+      }));
+    const [first, last] = [data.at(0)?.id ?? null, data.at(-1)?.id ?? null];
+    return answerJson({ object: 'list', data, first_id: first, last_id: last, has_more: false });
+  });
+  app.post('/v1/chat/completions', (context) => completeChat(context, parts));
+}
+
+/** Returns the response that a path names, for a caller that may see it. */
+async function opened(
+  context: GuardedContext,
+  parts: DoorParts,
+  right: 'read' | 'talk',
+): Promise<{ readonly id: ResponsePlace; readonly caller: Caller }> {
+  const caller = callerOf(context, parts);
+  const id = readId(context.req.param('id') ?? '');
+  await openRun(parts.place, { principal: caller.principal, right, run: id.run });
+  return { id, caller };
+}
+
+function readId(id: string): ResponsePlace {
+  const found = readResponseId(id);
+  if (found !== null) return found;
+  throw new HttpError(404, 'not_found', `there is no response "${id.slice(0, 100)}"`);
+}
+
+async function createResponse(context: GuardedContext, parts: DoorParts): Promise<Response> {
+  const { place } = parts;
+  const caller = callerOf(context, parts);
+  const body = readOpenAi(responseBody, await readBody(context));
+  const { model, background, previous_response_id: previous, conversation, ...rest } = body;
+  const messages = messagesOf(rest.input);
+  const again = isRetry(context.req.header('x-stainless-retry-count'));
+  const conversationId = typeof conversation === 'string' ? conversation : conversation?.id;
+  let id: ResponsePlace;
+  if (previous != null) {
+    const before = readId(previous);
+    id = await sendNext(place, caller, { run: before.run, key: previous, messages });
+  } else if (conversationId != null) {
+    id = await inConversation(place, caller, {
+      model,
+      conversation: conversationId,
+      messages,
+      again,
+    });
+  } else {
+    const given = { model, messages, open: true, isRetry: again, sampling: rest };
+    id = { run: await startOnce(place, caller, given), turn: 1 };
+  }
+  if (rest.stream === true) return await streamResponse(context, parts, { id, after: -1, caller });
+  if (background === true) return answerJson(toResponse({ ...(await readState(place, id)) }));
+  await place.api.result(id.run, { turn: id.turn, signal: caller.signal });
+  return answerJson(toResponse(await readState(place, id)));
+}
+
+/** Sends the next message of a conversation. `key`: what makes the same request the same message. */
+async function sendNext(
+  place: Place,
+  { principal }: Caller,
+  given: {
+    readonly run: string;
+    readonly key: string;
+    readonly messages: ReturnType<typeof messagesOf>;
+  },
+): Promise<ResponsePlace> {
+  const { run, key, messages } = given;
+  await openRun(place, { principal, right: 'talk', run });
+  const id = sha256Hex(canonicalJson([key, messages.map((one) => ({ ...one }))])).slice(0, 32);
+  const [only] = messages;
+  const text = messages.length === 1 && only ? { message: only.text } : { messages };
+  const message = { ...text, id, answers: false as const };
+  const sent = await place.api.send(run, message, { by: principal.name, within: '30 seconds' });
+  if (sent.delivered) return { run, turn: sent.turn };
+  throw new HttpError(503, 'unexpected', 'no worker is running; the message is recorded', {
+    fix: 'repeat the request; it is safe to repeat',
+    headers: { 'x-should-retry': 'true' },
+  });
+}
+
+async function inConversation(
+  place: Place,
+  caller: Caller,
+  given: {
+    readonly model: string;
+    readonly conversation: string;
+    readonly messages: ReturnType<typeof messagesOf>;
+    readonly again: boolean;
+  },
+): Promise<ResponsePlace> {
+  const { model, conversation, messages, again } = given;
+  const [, name = ''] = /^conv_([\w-]{1,100})$/.exec(conversation) ?? [];
+  if (name === '') throw new HttpError(404, 'not_found', 'there is no such conversation');
+  const run = `conversation-${name}`;
+  await createHandlers(place).startRun({ agent: model, id: run, open: true }, caller);
+  // Without an id of the client, only its word that this is the same request tells it from the next one.
+  const key = again ? 'again' : randomUUID();
+  if (!again) return await sendNext(place, caller, { run, key, messages });
+  const { messages: known } = await place.api.transcript(run);
+  const last = known.findLast((one) => one.role === 'user' && one.origin === undefined);
+  if (last !== undefined && last.text === messages.at(-1)?.text) return { run, turn: last.turn };
+  return await sendNext(place, caller, { run, key: randomUUID(), messages });
+}
+
+/** Reads what is known of a response, without its deltas. */
+async function readState(place: Place, id: ResponsePlace): Promise<ResponseState> {
+  const [{ messages }, { turns }, status] = await Promise.all([
+    place.api.transcript(id.run, { side: true }),
+    place.api.turns(id.run),
+    place.api.status(id.run),
+  ]);
+  const own = messages.filter(({ turn }) => turn === id.turn);
+  const ended = turns.find(({ turn }) => turn === id.turn)?.outcome;
+  const outcome: Outcome | null = ended ?? (status.status === 'done' ? status.outcome : null);
+  const texts = own.flatMap((one) =>
+    one.role === 'assistant' && one.origin === undefined && one.supplied === undefined
+      ? [one.side ? '' : one.text]
+      : [],
+  );
+  const answer = outcome?.answer ?? null;
+  const all = answer !== null && texts.at(-1) !== answer ? [...texts, answer] : texts;
+  const createdAt = Math.floor((own[0]?.at ?? 0) / 1_000);
+  return {
+    place: id,
+    model: status.agent,
+    createdAt,
+    texts: all,
+    outcome,
+    isBackground: true,
+    previous: null,
+  };
+}
+
+async function streamResponse(
+  context: GuardedContext,
+  parts: DoorParts,
+  { id, after }: { readonly id: ResponsePlace; readonly after: number; readonly caller: Caller },
+): Promise<Response> {
+  const { place, limits } = parts;
+  const state = await readState(place, id);
+  const over = openStream(context, parts);
+  const stream = await place.streams.open(id.run, { signal: over.signal });
+  over.signal.addEventListener('abort', () => stream.close(), { once: true });
+  const encoder = responseEncoder(state);
+  const block = (event: ResponseEvent): string => {
+    const rest = eventAfter(event, after);
+    return rest === null ? '' : sseEvent({ event: rest.type, data: visibleJson(rest) });
+  };
+  async function* blocks(): AsyncGenerator<string, void, undefined> {
+    yield encoder.begin().map(block).join('');
+    for await (const batch of stream.batches) {
+      for (const step of batch) {
+        const { events, isOver } = encoder.advance(step);
+        const text = events.map(block).join('');
+        if (text !== '') yield text;
+        if (isOver) return;
+      }
+    }
+  }
+  return sseResponse(blocks(), { over, readMs: limits.readMs });
+}
+
+const FINISHED = {
+  completed: 'stop',
+  stopped: 'length',
+  cancelled: 'stop',
+  failed: 'stop',
+} as const;
+
+async function completeChat(context: GuardedContext, parts: DoorParts): Promise<Response> {
+  const { place, limits } = parts;
+  const caller = callerOf(context, parts);
+  const body = readOpenAi(chatBody, await readBody(context));
+  const again = isRetry(context.req.header('x-stainless-retry-count'));
+  const messages = messagesOf(body.messages);
+  const given = { model: body.model, messages, open: false, isRetry: again, sampling: body };
+  const run = await startOnce(place, caller, given);
+  const created = Math.floor(Date.now() / 1_000);
+  const base = { id: `chatcmpl-${responseId({ run, turn: 1 })}`, created, model: body.model };
+  if (body.stream === true) {
+    const over = openStream(context, parts);
+    return sseResponse(chatChunks(place, { run, base, signal: over.signal }), {
+      over,
+      readMs: limits.readMs,
+    });
+  }
+  const outcome = await place.api.result(run, { signal: caller.signal });
+  if (outcome.status === 'failed') throw new HttpError(500, 'unexpected', failureOf(outcome));
+  const message = { role: 'assistant', content: outcome.answer ?? '', refusal: null };
+  const choice = { index: 0, message, finish_reason: FINISHED[outcome.status], logprobs: null };
+  return answerJson({
+    ...base,
+    object: 'chat.completion',
+    choices: [choice],
+    usage: usageOf(outcome),
+  });
+}
+
+function failureOf(outcome: Outcome): string {
+  return outcome.error ?? `the run has failed: ${outcome.reason}`;
+}
+
+function usageOf({ usage }: Outcome) {
+  return {
+    prompt_tokens: usage.inputTokens,
+    completion_tokens: usage.outputTokens,
+    total_tokens: usage.inputTokens + usage.outputTokens,
+  };
+}
+
+async function* chatChunks(
+  { api }: Place,
+  {
+    run,
+    base,
+    signal,
+  }: { readonly run: string; readonly base: object; readonly signal: AbortSignal },
+): AsyncGenerator<string, void, undefined> {
+  const chunk = (delta: object, finish: string | null = null): string => {
+    const choices = [{ index: 0, delta, finish_reason: finish, logprobs: null }];
+    return sseEvent({ data: visibleJson({ ...base, object: 'chat.completion.chunk', choices }) });
+  };
+  yield chunk({ role: 'assistant', content: '' });
+  for await (const content of api.text(run, { turn: 1, signal })) yield chunk({ content });
+  const outcome = await api.result(run, { signal });
+  if (outcome.status === 'failed') {
+    const error = { message: failureOf(outcome), type: 'server_error', code: null, param: null };
+    yield sseEvent({ data: visibleJson({ error }) });
+  } else yield chunk({}, FINISHED[outcome.status]);
+  yield sseEvent({ data: '[DONE]' });
+}

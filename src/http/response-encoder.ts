@@ -1,0 +1,230 @@
+import type { Outcome } from '../core/transcript/outcome.js';
+import type { StreamEvent } from '../live/stream.js';
+
+/** A turn of a run, as a response of OpenAI's API. Its id says both, so no table is needed. */
+export interface ResponsePlace {
+  readonly run: string;
+  readonly turn: number;
+}
+
+export function responseId({ run, turn }: ResponsePlace): string {
+  return `resp_${turn}_${Buffer.from(run).toString('base64url')}`;
+}
+
+/** Returns the place that an id names; null if it is none. */
+export function readResponseId(id: string): ResponsePlace | null {
+  const [, turn, run] = /^resp_([1-9]\d{0,8})_([\w-]{1,4000})$/.exec(id) ?? [];
+  if (turn === undefined || run === undefined) return null;
+  return { run: Buffer.from(run, 'base64url').toString(), turn: Number(turn) };
+}
+
+/** What is known of a response. `texts`: one for each reply of the model, empty if it has none. */
+export interface ResponseState {
+  readonly place: ResponsePlace;
+  readonly model: string;
+  /** Unix time in seconds. */
+  readonly createdAt: number;
+  readonly texts: readonly string[];
+  readonly outcome: Outcome | null;
+  readonly isBackground: boolean;
+  readonly previous: string | null;
+}
+
+function itemOf({ turn }: ResponsePlace, index: number, text: string | null) {
+  return {
+    id: `msg_${turn}_${index}`,
+    type: 'message',
+    role: 'assistant',
+    status: text === null ? 'in_progress' : 'completed',
+    content: text === null ? [] : [partOf(text)],
+  };
+}
+
+function partOf(text: string) {
+  return { type: 'output_text', text, annotations: [], logprobs: [] };
+}
+
+const STATUSES = {
+  completed: 'completed',
+  stopped: 'incomplete',
+  cancelled: 'cancelled',
+  failed: 'failed',
+} as const;
+
+/** Returns a response in OpenAI's form. */
+export function toResponse(state: ResponseState) {
+  const { place, model, createdAt, texts, outcome, isBackground, previous } = state;
+  const usage = outcome?.usage;
+  const failure = outcome?.error ?? outcome?.reason ?? '';
+  return {
+    id: responseId(place),
+    object: 'response',
+    created_at: createdAt,
+    status: outcome === null ? 'in_progress' : STATUSES[outcome.status],
+    background: isBackground,
+    error: outcome?.status === 'failed' ? { code: 'server_error', message: failure } : null,
+    incomplete_details: outcome?.status === 'stopped' ? { reason: 'max_output_tokens' } : null,
+    instructions: null,
+    metadata: { run: place.run, ...(outcome && { reason: outcome.reason }) },
+    model,
+    output: outcome === null ? [] : texts.map((text, index) => itemOf(place, index, text)),
+    parallel_tool_calls: true,
+    temperature: null,
+    top_p: null,
+    tool_choice: 'auto',
+    tools: [],
+    previous_response_id: previous,
+    conversation: null,
+    usage: usage
+      ? {
+          input_tokens: usage.inputTokens,
+          input_tokens_details: { cached_tokens: usage.cachedTokens },
+          output_tokens: usage.outputTokens,
+          output_tokens_details: { reasoning_tokens: usage.reasoningTokens ?? 0 },
+          total_tokens: usage.inputTokens + usage.outputTokens,
+        }
+      : null,
+  };
+}
+
+/** An event of a response's stream. */
+export interface ResponseEvent {
+  readonly type: string;
+  readonly sequence_number: number;
+  /** The text of a delta, which ends at its sequence number. */
+  readonly delta?: string;
+}
+
+/**
+ * Sequence numbers depend on what an event says, not on what was sent before: each reply has its range,
+ * and in it, a delta has the number of its end. A stream that is read again, also after a restart in
+ * which its deltas were lost, has the same numbers.
+ */
+const RANGE = 2 ** 22;
+const FIRST = 10;
+const startOf = (index: number): number => FIRST + index * RANGE;
+
+/**
+ * Returns the part of an event that a reader has not seen who knows everything up to a sequence number;
+ * null if there is none. Deltas that were merged since may begin before it.
+ */
+export function eventAfter(event: ResponseEvent, after: number): ResponseEvent | null {
+  const { sequence_number: end, delta } = event;
+  if (end <= after) return null;
+  if (delta === undefined) return event;
+  const known = after - (end - delta.length);
+  return known > 0 ? { ...event, delta: delta.slice(known) } : event;
+}
+
+/** Turns the events of one turn into those of a response. */
+export function responseEncoder(given: Omit<ResponseState, 'texts' | 'outcome'>) {
+  const { place } = given;
+  const texts: string[] = [];
+  /** What was sent of the reply in progress, and what its attempt has written. */
+  let shown = '';
+  let written = '';
+  let isOpen = false;
+  let isWhole = true;
+
+  const stateOf = (outcome: Outcome | null): ResponseState => ({ ...given, texts, outcome });
+  const event = (type: string, sequence: number, fields: object): ResponseEvent => ({
+    type,
+    sequence_number: sequence,
+    ...fields,
+  });
+  const at = () => {
+    const index = texts.length;
+    return { item_id: `msg_${place.turn}_${index}`, output_index: index, content_index: 0 };
+  };
+  const open = (): ResponseEvent[] => {
+    if (isOpen) return [];
+    isOpen = true;
+    const start = startOf(texts.length);
+    const item = itemOf(place, texts.length, null);
+    return [
+      event('response.output_item.added', start, { output_index: texts.length, item }),
+      event('response.content_part.added', start + 1, { ...at(), part: partOf('') }),
+    ];
+  };
+  const show = (): ResponseEvent[] => {
+    // Text of an attempt that does not continue what was sent waits for what is durable.
+    if (!isWhole || written.length <= shown.length || !written.startsWith(shown)) return [];
+    const delta = written.slice(shown.length);
+    shown = written;
+    const sequence = startOf(texts.length) + 2 + Math.min(shown.length, RANGE - 10);
+    return [
+      ...open(),
+      event('response.output_text.delta', sequence, { ...at(), delta, logprobs: [] }),
+    ];
+  };
+  const close = (text: string): ResponseEvent[] => {
+    written = text;
+    isWhole = true;
+    const before = [...show(), ...open()];
+    const end = startOf(texts.length + 1);
+    const events = [
+      event('response.output_text.done', end - 4, { ...at(), text, logprobs: [] }),
+      event('response.content_part.done', end - 3, { ...at(), part: partOf(text) }),
+      event('response.output_item.done', end - 2, {
+        output_index: texts.length,
+        item: itemOf(place, texts.length, text),
+      }),
+    ];
+    texts.push(text);
+    [shown, written, isOpen, isWhole] = ['', '', false, true];
+    return [...before, ...events];
+  };
+  const end = (outcome: Outcome): ResponseEvent[] => {
+    const { answer } = outcome;
+    const hasMore = isOpen || (answer !== null && texts.at(-1) !== answer);
+    const last = hasMore ? close(answer ?? '') : [];
+    const response = toResponse(stateOf(outcome));
+    const type = outcome.status === 'cancelled' ? 'failed' : STATUSES[outcome.status];
+    return [...last, event(`response.${type}`, startOf(texts.length), { response })];
+  };
+
+  return {
+    begin(): readonly ResponseEvent[] {
+      const response = toResponse(stateOf(null));
+      const queued = { ...response, status: 'queued' };
+      return [
+        event('response.created', 0, { response: queued }),
+        event('response.queued', 1, { response: queued }),
+        event('response.in_progress', 2, { response }),
+      ];
+    },
+    /** Returns the events that a step of the run means; `isOver` is set by the last one. */
+    advance(step: StreamEvent): {
+      readonly events: readonly ResponseEvent[];
+      readonly isOver: boolean;
+    } {
+      const none = { events: [], isOver: false };
+      switch (step.type) {
+        case 'delta':
+          if (step.turn !== place.turn || step.kind !== 'text') return none;
+          written += step.text;
+          return { events: show(), isOver: false };
+        case 'superseded':
+          if (step.turn === place.turn) [written, isWhole] = ['', true];
+          return none;
+        case 'gap':
+          if (step.turn === place.turn) isWhole = false;
+          return none;
+        case 'model-replied':
+          if (step.message.turn !== place.turn) return none;
+          return { events: close(step.message.text), isOver: false };
+        case 'answer-refused':
+          if (step.message.turn !== place.turn) return none;
+          return { events: close(''), isOver: false };
+        case 'turn-ended':
+          if (step.turn !== place.turn) return none;
+          return { events: end(step.outcome), isOver: true };
+        case 'run-ended':
+          return { events: end(step.outcome), isOver: true };
+        default:
+          return none;
+      }
+    },
+    state: stateOf,
+  };
+}
