@@ -30,6 +30,7 @@ import {
 import { addOpenAiRoutes, inFormOf } from './openai.js';
 import { openApiDocument } from './openapi.js';
 import { authenticator, hasKeys } from './principals.js';
+import { addUiRoutes } from './ui-stream.js';
 
 /** Options of `createServer`. */
 export interface ServerOptions extends ConnectionSettings {
@@ -118,6 +119,7 @@ export async function openServer(options: ServerOptions): Promise<HttpServer> {
   app.use('/v1/*', checkPrincipal(authenticate, limits), checkBody(limits));
   addApiRoutes(app, parts);
   addOpenAiRoutes(app, parts);
+  addUiRoutes(app, parts);
   const close = given === undefined ? () => api.disconnect() : () => Promise.resolve();
   return {
     fetch: async (request) => await app.fetch(request),

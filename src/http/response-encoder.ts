@@ -116,9 +116,12 @@ export function eventAfter(event: ResponseEvent, after: number): ResponseEvent |
   return known > 0 ? { ...event, delta: delta.slice(known) } : event;
 }
 
-/** Turns the events of one turn into those of a response. */
-export function responseEncoder(given: Omit<ResponseState, 'texts' | 'outcome'>) {
-  const { place } = given;
+function toEvent(type: string, sequence: number, fields: object): ResponseEvent {
+  return { type, sequence_number: sequence, ...fields };
+}
+
+/** The replies of a turn as items of a response: one for each, of which the last may be in progress. */
+function replyItems(place: ResponsePlace) {
   const texts: string[] = [];
   /** What was sent of the reply in progress, and what its attempt has written. */
   let shown = '';
@@ -126,12 +129,6 @@ export function responseEncoder(given: Omit<ResponseState, 'texts' | 'outcome'>)
   let isOpen = false;
   let isWhole = true;
 
-  const stateOf = (outcome: Outcome | null): ResponseState => ({ ...given, texts, outcome });
-  const event = (type: string, sequence: number, fields: object): ResponseEvent => ({
-    type,
-    sequence_number: sequence,
-    ...fields,
-  });
   const at = () => {
     const index = texts.length;
     return { item_id: `msg_${place.turn}_${index}`, output_index: index, content_index: 0 };
@@ -142,8 +139,8 @@ export function responseEncoder(given: Omit<ResponseState, 'texts' | 'outcome'>)
     const start = startOf(texts.length);
     const item = itemOf(place, texts.length, null);
     return [
-      event('response.output_item.added', start, { output_index: texts.length, item }),
-      event('response.content_part.added', start + 1, { ...at(), part: partOf('') }),
+      toEvent('response.output_item.added', start, { output_index: texts.length, item }),
+      toEvent('response.content_part.added', start + 1, { ...at(), part: partOf('') }),
     ];
   };
   const show = (): ResponseEvent[] => {
@@ -152,79 +149,91 @@ export function responseEncoder(given: Omit<ResponseState, 'texts' | 'outcome'>)
     const delta = written.slice(shown.length);
     shown = written;
     const sequence = startOf(texts.length) + 2 + Math.min(shown.length, RANGE - 10);
-    return [
-      ...open(),
-      event('response.output_text.delta', sequence, { ...at(), delta, logprobs: [] }),
-    ];
+    const fields = { ...at(), delta, logprobs: [] };
+    return [...open(), toEvent('response.output_text.delta', sequence, fields)];
   };
-  const close = (text: string): ResponseEvent[] => {
-    written = text;
-    isWhole = true;
-    const before = [...show(), ...open()];
-    const end = startOf(texts.length + 1);
-    const events = [
-      event('response.output_text.done', end - 4, { ...at(), text, logprobs: [] }),
-      event('response.content_part.done', end - 3, { ...at(), part: partOf(text) }),
-      event('response.output_item.done', end - 2, {
-        output_index: texts.length,
-        item: itemOf(place, texts.length, text),
-      }),
-    ];
-    texts.push(text);
-    [shown, written, isOpen, isWhole] = ['', '', false, true];
-    return [...before, ...events];
+  return {
+    texts,
+    isOpen: () => isOpen,
+    write(text: string): ResponseEvent[] {
+      written += text;
+      return show();
+    },
+    /** What was written does not count. */
+    void() {
+      [written, isWhole] = ['', true];
+    },
+    /** Part of what is written is unknown until it is durable. */
+    lose() {
+      isWhole = false;
+    },
+    close(text: string): ResponseEvent[] {
+      [written, isWhole] = [text, true];
+      const before = [...show(), ...open()];
+      const end = startOf(texts.length + 1);
+      const item = { output_index: texts.length, item: itemOf(place, texts.length, text) };
+      const events = [
+        toEvent('response.output_text.done', end - 4, { ...at(), text, logprobs: [] }),
+        toEvent('response.content_part.done', end - 3, { ...at(), part: partOf(text) }),
+        toEvent('response.output_item.done', end - 2, item),
+      ];
+      texts.push(text);
+      [shown, written, isOpen] = ['', '', false];
+      return [...before, ...events];
+    },
   };
-  const end = (outcome: Outcome): ResponseEvent[] => {
-    const { answer } = outcome;
-    const hasMore = isOpen || (answer !== null && texts.at(-1) !== answer);
-    const last = hasMore ? close(answer ?? '') : [];
-    const response = toResponse(stateOf(outcome));
-    const type = outcome.status === 'cancelled' ? 'failed' : STATUSES[outcome.status];
-    return [...last, event(`response.${type}`, startOf(texts.length), { response })];
-  };
+}
 
+/** Turns the events of one turn into those of a response. */
+export function responseEncoder(given: Omit<ResponseState, 'texts' | 'outcome'>) {
+  const { turn } = given.place;
+  const items = replyItems(given.place);
+  const { texts } = items;
+  const stateOf = (outcome: Outcome | null): ResponseState => ({ ...given, texts, outcome });
+  const end = (outcome: Outcome): ResponseEvent[] => {
+    const { answer, status } = outcome;
+    const hasMore = items.isOpen() || (answer !== null && texts.at(-1) !== answer);
+    const last = hasMore ? items.close(answer ?? '') : [];
+    const type = status === 'cancelled' ? 'failed' : STATUSES[status];
+    const response = toResponse(stateOf(outcome));
+    return [...last, toEvent(`response.${type}`, startOf(texts.length), { response })];
+  };
+  const eventsOf = (step: StreamEvent): readonly ResponseEvent[] => {
+    switch (step.type) {
+      case 'delta':
+        return step.turn === turn && step.kind === 'text' ? items.write(step.text) : [];
+      case 'superseded':
+        if (step.turn === turn) items.void();
+        return [];
+      case 'gap':
+        if (step.turn === turn) items.lose();
+        return [];
+      case 'model-replied':
+        return step.message.turn === turn ? items.close(step.message.text) : [];
+      case 'answer-refused':
+        return step.message.turn === turn ? items.close('') : [];
+      default:
+        return [];
+    }
+  };
   return {
     begin(): readonly ResponseEvent[] {
       const response = toResponse(stateOf(null));
       const queued = { ...response, status: 'queued' };
       return [
-        event('response.created', 0, { response: queued }),
-        event('response.queued', 1, { response: queued }),
-        event('response.in_progress', 2, { response }),
+        toEvent('response.created', 0, { response: queued }),
+        toEvent('response.queued', 1, { response: queued }),
+        toEvent('response.in_progress', 2, { response }),
       ];
     },
-    /** Returns the events that a step of the run means; `isOver` is set by the last one. */
+    /** Returns the events that a step of the run means, and whether they are the last ones. */
     advance(step: StreamEvent): {
       readonly events: readonly ResponseEvent[];
       readonly isOver: boolean;
     } {
-      const none = { events: [], isOver: false };
-      switch (step.type) {
-        case 'delta':
-          if (step.turn !== place.turn || step.kind !== 'text') return none;
-          written += step.text;
-          return { events: show(), isOver: false };
-        case 'superseded':
-          if (step.turn === place.turn) [written, isWhole] = ['', true];
-          return none;
-        case 'gap':
-          if (step.turn === place.turn) isWhole = false;
-          return none;
-        case 'model-replied':
-          if (step.message.turn !== place.turn) return none;
-          return { events: close(step.message.text), isOver: false };
-        case 'answer-refused':
-          if (step.message.turn !== place.turn) return none;
-          return { events: close(''), isOver: false };
-        case 'turn-ended':
-          if (step.turn !== place.turn) return none;
-          return { events: end(step.outcome), isOver: true };
-        case 'run-ended':
-          return { events: end(step.outcome), isOver: true };
-        default:
-          return none;
-      }
+      const isOver =
+        step.type === 'run-ended' || (step.type === 'turn-ended' && step.turn === turn);
+      return { events: isOver ? end(step.outcome) : eventsOf(step), isOver };
     },
-    state: stateOf,
   };
 }
