@@ -33,7 +33,7 @@ import {
   failureFact,
   failureMessage,
 } from './do-work.js';
-import { type RunContext, recordNow, startDeadlineTimer } from './run-context.js';
+import { type RunContext, recordNow, runsLocally, startDeadlineTimer } from './run-context.js';
 
 /**
  * Maximum characters of an inline context. A larger one is offloaded once instead of being sent
@@ -65,7 +65,7 @@ export async function reloadAgent(run: RunContext): Promise<void> {
 async function loadAgent(run: RunContext): Promise<unknown> {
   const request = loadInput(run.input, isLoaded(run.state));
   let failure: unknown = null;
-  if (findWork(run.state, WORK.agent) === undefined) {
+  if (findWork(run.state, WORK.agent) === undefined && runsLocally(run, 'loadAgent')) {
     failure = await loadLocally(run, request);
     if (findWork(run.state, WORK.agent) === undefined) return failure;
   }

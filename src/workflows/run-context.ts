@@ -221,11 +221,11 @@ export function actionNow(run: RunContext): Action {
  * activities, without a trace in the history, so the run notes that by a marker: from then on, it
  * uses none until the end of the segment.
  */
-export function runsLocally(run: RunContext): boolean {
+export function runsLocally(run: RunContext, activity: 'loadAgent' | 'runReads'): boolean {
   if (run.hasNoActivities) return false;
   const isMissing = workflowInfo().unsafe.isReplaying
     ? patched(NO_ACTIVITIES_PATCH)
-    : !hasActivity('runReads') && patched(NO_ACTIVITIES_PATCH);
+    : !hasActivity(activity) && patched(NO_ACTIVITIES_PATCH);
   run.hasNoActivities = isMissing;
   return !isMissing;
 }

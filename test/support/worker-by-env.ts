@@ -23,12 +23,10 @@ export async function workflowsOnly(
   env: Readonly<Record<string, string | undefined>>,
   workflowBundle: WorkflowBundleOption,
 ): Promise<Worker> {
-  const loadAgent = (): Promise<never> => Promise.reject(new Error('no agent is here'));
   return await Worker.create({
     connection: await NativeConnection.connect({ address: env['ADDRESS'] ?? '' }),
     taskQueue: env['QUEUE'] ?? '',
     workflowBundle,
-    activities: { loadAgent },
     enableNonLocalActivities: false,
   });
 }

@@ -19,7 +19,7 @@ import { executeAgentCall, executeInline, executeToolCall, mayExecute } from './
  */
 export async function runCalls(run: RunContext, calls: readonly ToolCall[]): Promise<void> {
   const inline = inlineCalls(run.state);
-  if (inline.length > 0 && runsLocally(run)) return await executeInline(run, inline);
+  if (inline.length > 0 && runsLocally(run, 'runReads')) return await executeInline(run, inline);
   if (isAlone(run)) {
     for (const call of calls) await runCall(run, call);
     return;
