@@ -1,8 +1,9 @@
 import { type Update, type Segment, append, isClosed, notifyWatchers } from './segment.js';
-import { TaskLostError } from './attempt.js';
-import { runLocalActivity } from './local-activity.js';
+import { type ActivityResult, optionalTsToMs } from '../temporal/sdk-internals.js';
+import { type ActivityHost, TIMEOUT, placeOf, timeoutFailure } from './activities.js';
+import { TaskLostError, createAttempt, runAttempt } from './attempt.js';
 import { commandRecorded } from './commands.js';
-import { ENDS, type Outgoing, toId } from './outgoing.js';
+import { ENDS, type LocalActivity, type Outgoing, toId } from './outgoing.js';
 import { follow } from './effects.js';
 import { type MemoryServer, TASK_MS, newRunId, scheduleTask } from './server.js';
 import {
@@ -214,4 +215,45 @@ function recordCommand(
   if (segment.cached !== null) commandRecorded(segment.cached.machines, outgoing, id);
   const event = segment.events[id - 1];
   return event === undefined ? null : () => follow(server, segment, event);
+}
+
+/** Executes a local activity, which has one attempt. Rejects with a `TaskLostError`. */
+async function runLocalActivity(
+  host: ActivityHost,
+  segment: Segment,
+  local: LocalActivity,
+): Promise<ActivityResult> {
+  const now = Date.now();
+  const timeoutMs = optionalTsToMs(local.startToCloseTimeout) ?? 0;
+  const attempt = createAttempt(
+    host,
+    {
+      ...placeOf(segment),
+      activityId: local.activityId ?? '',
+      activityType: local.activityType ?? '',
+      attempt: 1,
+      isLocal: true,
+      heartbeatDetails: undefined,
+      scheduledTimestampMs: now,
+      currentAttemptScheduledTimestampMs: now,
+      startToCloseTimeoutMs: timeoutMs,
+      scheduleToCloseTimeoutMs: optionalTsToMs(local.scheduleToCloseTimeout) ?? 0,
+    },
+    () => undefined,
+  );
+  const input = { payloads: local.arguments ?? [] };
+  const header = { fields: local.headers ?? {} };
+  let cancel: (() => void) | undefined;
+  const over = new Promise<ActivityResult>((resolve, reject) => {
+    host.locals.set(attempt, () => reject(new TaskLostError()));
+    const failure = timeoutFailure(TIMEOUT.startToClose);
+    const at = host.clock.now() + timeoutMs;
+    cancel = host.clock.set({ at, kind: 'timeout' }, () => resolve({ failed: { failure } }));
+  });
+  try {
+    return await Promise.race([runAttempt(host, attempt, { input, header }), over]);
+  } finally {
+    host.locals.delete(attempt);
+    cancel?.();
+  }
 }

@@ -55,7 +55,7 @@ function untilCanceled(model: Model, step: NonNullable<Scenario['step']>): Model
   };
 }
 
-const LIMIT_MS = 20_000;
+const LIMIT_MS = 50_000;
 
 /** Plays a scenario on a server. `serve` lets a worker take the model's calls. */
 export async function onServer(
