@@ -144,6 +144,7 @@ export {
   type RecordedRun,
   type Recording,
 } from './recordings/recording.js';
+export type { Spent } from './core/state/turn.js';
 
 export {
   evaluate,
