@@ -1,5 +1,12 @@
 import { distance } from 'fastest-levenshtein';
-import { type Json, type JsonObject, canonicalJson, parseJson } from '../core/text/json.js';
+import { visible } from '../core/state/summaries.js';
+import {
+  type Json,
+  type JsonObject,
+  canonicalJson,
+  isObject,
+  parseJson,
+} from '../core/text/json.js';
 import { show } from '../core/text/text.js';
 import type { Message, ToolCall } from '../core/transcript/messages.js';
 import type { RecordedRun, Recording } from './recording.js';
@@ -58,6 +65,8 @@ function describe({ kind, actual, recorded, nearest }: Omit<Divergence, 'text'>)
     case 'message':
       return `said ${valueText(actual)}; recorded ${valueText(recorded)}`;
     case 'outcome':
+      if (isObject(actual) && typeof actual['error'] === 'string')
+        return `failed: ${visible(actual['error'])}; recorded ${valueText(recorded)}`;
       return `ended as ${valueText(actual)}; recorded ${valueText(recorded)}`;
   }
 }
@@ -130,6 +139,8 @@ function differenceOf(
   for (let at = 0; at < Math.max(before?.length ?? 0, after?.length ?? 0); at += 1) {
     const [one, other] = [before?.[at], after?.[at]];
     if (one !== undefined && other !== undefined && sameLine(one, other)) continue;
+    // The reason for which it failed says more than what it therefore did not do.
+    if (other === undefined && hasFailed(actual) && !hasFailed(recorded)) break;
     const { turn = 0, step = 0, kind = 'message' } = other ?? one ?? {};
     const calls = (before ?? []).map(({ value }) => value).filter(isComparedCall);
     return createDivergence({
@@ -147,7 +158,19 @@ function differenceOf(
   if (end === undefined || newEnd === undefined || canonicalJson(end) === canonicalJson(newEnd))
     return null;
   const turn = recorded.messages.at(-1)?.turn ?? 1;
-  return createDivergence({ agent, turn, step: 0, kind: 'outcome', actual: newEnd, recorded: end });
+  const error = hasFailed(actual) ? actual.outcome?.error : undefined;
+  return createDivergence({
+    agent,
+    turn,
+    step: 0,
+    kind: 'outcome',
+    actual: isObject(newEnd) && error !== undefined ? { ...newEnd, error } : newEnd,
+    recorded: end,
+  });
+}
+
+function hasFailed({ outcome }: RecordedRun): boolean {
+  return outcome?.status === 'failed';
 }
 
 function endOf({ outcome }: RecordedRun, compared: Compared): Json {

@@ -32,6 +32,7 @@ export function recordEvents({ id, segments }: RunEvents): RecordedRun | null {
   const facts = segments.flatMap((events) => factsIn(events, messages));
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the workflow has accepted it
   const input = started.input as RunInput;
+  const { price, window } = last.state.config;
   return {
     id,
     agent: input.agent,
@@ -39,6 +40,8 @@ export function recordEvents({ id, segments }: RunEvents): RecordedRun | null {
     endedAt: last.ended?.at ?? null,
     input,
     definitions: definitionsIn(segments, views),
+    ...(price !== null && { price }),
+    ...(window !== undefined && { window }),
     facts,
     messages,
     outcome: last.outcome,

@@ -4,6 +4,7 @@ import { type Json, canonicalJson, isObject, parseJson, textField } from '../cor
 import type { RecordedReply } from '../core/transcript/outcome.js';
 import { INVOKE } from '../core/transcript/catalog.js';
 import { type Model, ModelError, type ModelReply, type ModelRequest } from '../models/model.js';
+import type { ModelFacts } from '../models/model-entry.js';
 import { callShape } from '../core/transcript/message-shapes.js';
 import type { ToolCall } from '../core/transcript/messages.js';
 import { CallFault } from '../tools/arguments/check-arguments.js';
@@ -63,14 +64,16 @@ interface RecordedCall {
  * Returns a model that gives the recorded replies. A request gets the next reply to the same last
  * message, which tells runs apart that happened at once, or else the next reply.
  */
-export function recordedModel(recording: Recording, found: Found): Model {
+export function recordedModel(recording: Recording, found: Found): Model & ModelFacts {
   const replies = factsOf(recording, 'reply').map(({ run, fact }): RecordedCall => {
     return { run, fact, before: lastTextBefore(run, fact), isUsed: false };
   });
   const all = [...replies, ...finalFailures(recording)].toSorted(
     (one, other) => one.fact.at - other.fact.at,
   );
+  const [root] = recording.runs;
   return {
+    ...(root && factsOfModel(root)),
     async call(request, { signal }) {
       // A call that was canceled has no reply.
       await new Promise<void>((resolve) => setImmediate(resolve));
@@ -97,6 +100,11 @@ export function recordedModel(recording: Recording, found: Found): Model {
       throw new ModelError(message, { kind: 'request', type });
     },
   };
+}
+
+/** Returns the facts of the model of a run, with which its limits and its compaction are computed. */
+export function factsOfModel({ price, window }: RecordedRun): ModelFacts {
+  return { ...(price && { price }), ...(window !== undefined && { window }) };
 }
 
 /** Returns the failures of model calls that no later reply to the same prompt has made good. */

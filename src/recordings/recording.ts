@@ -1,8 +1,9 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { AgentDefinition } from '../core/definition/definition.js';
+import type { AgentDefinition, ModelPrice } from '../core/definition/definition.js';
 import { InputError } from '../core/errors.js';
 import { definitionShape } from '../core/guards/definition.js';
+import { priceShape } from '../core/guards/state.js';
 import type { Ask } from '../core/input/inbox.js';
 import type { RunInput } from '../core/input/input.js';
 import { visible } from '../core/state/summaries.js';
@@ -90,6 +91,10 @@ export interface RecordedRun {
   readonly input: RunInput;
   /** The agent's definitions that the run has pinned, oldest first. */
   readonly definitions: readonly AgentDefinition[];
+  /** The price of the agent's model; absent if it was unknown. */
+  readonly price?: ModelPrice;
+  /** The maximum number of tokens in a prompt of the model; absent if it was unknown. */
+  readonly window?: number;
   readonly facts: readonly RecordedFact[];
   /** All messages, also refused answers. */
   readonly messages: readonly Message[];
@@ -171,6 +176,8 @@ const recorded = fields<RecordedRun>({
     message: optional(text),
   }),
   definitions: list(definitionShape),
+  price: optional(priceShape),
+  window: optional(amount),
   facts: list(fact),
   messages: list(messageShape),
   outcome: nullable(outcomeShape),

@@ -29,6 +29,7 @@ import {
   candidateModel,
   checkLiveTools,
   factsOf,
+  factsOfModel,
   recordedModel,
   withRecordedTools,
 } from './recorded-parts.js';
@@ -121,6 +122,7 @@ export async function rerun(
     ...scriptOf(recording, found),
     ...(given === undefined && { args: {} }),
     model: used,
+    ...(model === undefined && { models: recordedModels(recording, used) }),
   });
   const again = recordingOf(run, recording);
   const compared = model === undefined ? 'all' : 'calls';
@@ -132,6 +134,15 @@ export async function rerun(
   if (error !== null && !isOpen && divergence === null) throw error.cause;
   const { outcome, transcript, effects, requests } = run;
   return { divergence, outcome, recording: again, transcript, effects, requests };
+}
+
+/** Returns the recorded model under the names that the runs have called it by, with its facts. */
+function recordedModels({ runs }: Recording, model: Model): Readonly<Record<string, ModelEntry>> {
+  const named = runs.flatMap((run) => {
+    const entry = { ...model, ...factsOfModel(run) };
+    return run.definitions.map(({ model: name }) => [name, entry] as const);
+  });
+  return Object.fromEntries(named.filter(([name]) => name !== ''));
 }
 
 /** Returns the model that is to be called. Throws an `InputError` for an entry that cannot be used. */

@@ -102,6 +102,32 @@ describe('a rerun with the recorded model and tools', () => {
     expect(executed).toEqual([]);
   });
 
+  test('has a cost, and the price by which the run was recorded', async () => {
+    const paid = defineAgent({
+      name: 'desk',
+      instructions: 'Help.',
+      model: 'tiny',
+      limits: { costUsd: 1 },
+    });
+    const price = { input: 1, cachedInput: 1, output: 2 };
+    const run = await playRun(paid, {
+      message: 'Hello',
+      models: { tiny: { ...scriptedModel([replyText('Hi.')]), price } },
+    });
+    const { divergence, outcome } = await rerun(recordingOf(run, { blobs: {} }), { agent: paid });
+    expect(divergence?.text).toBeUndefined();
+    expect(outcome?.usage).toEqual(run.outcome?.usage);
+    expect(outcome?.usage.costUsd).toBeGreaterThan(0);
+  });
+
+  test('says why it failed where the recorded run did not', async () => {
+    const run = await playRun(desk, { message: 'Hello', model: [replyText('Hi.')] });
+    const limited = defineAgent({ name: 'desk', instructions: 'Help.', limits: { costUsd: 1 } });
+    const { divergence } = await rerun(recordingOf(run, { blobs: {} }), { agent: limited });
+    expect(divergence?.kind).toBe('outcome');
+    expect(divergence?.text).toMatch(/desk, turn 1: failed: limits\.costUsd: the price of model/);
+  });
+
   test('finds that a rule now denies the call', async () => {
     const strict = defineAgent({
       name: 'desk',

@@ -142,18 +142,18 @@ const workShape = tagged<Work, 'phase'>('phase', {
   asking: fields<WorkIn<'asking'>>({ ...common, phase: oneOf('asking') }),
 });
 
+export const priceShape = fields<ModelPrice>({
+  input: amount,
+  cachedInput: amount,
+  cacheWrite: optional(amount),
+  output: amount,
+});
+
 export const configShape = fields<RunConfig>({
   definition: definitionShape,
   semantics: optional(oneOf(SEMANTICS)),
   limits: fields<EffectiveLimits>({ turn: limitSetShape, run: limitSetShape }),
-  price: nullable(
-    fields<ModelPrice>({
-      input: amount,
-      cachedInput: amount,
-      cacheWrite: optional(amount),
-      output: amount,
-    }),
-  ),
+  price: nullable(priceShape),
   window: optional(amount),
   searchAttributes: list(text),
   contextBlob: optional(blobShape),
