@@ -71,7 +71,7 @@ export function keyringFrom(
   env: Readonly<Record<string, string | undefined>>,
 ): Keyring | null {
   if (options !== undefined) return keyringOf(options);
-  const given = optionsIn(env[KEYS_VARIABLE]);
+  const given = keysIn(env[KEYS_VARIABLE]);
   return given === null ? null : keyringOf(given, KEYS_VARIABLE);
 }
 
@@ -105,13 +105,18 @@ export function encryptionProblem(options: unknown, at = 'encryption'): string |
   return `${at}: current: expected the id of one of the keys (${ids.join(', ')}), got ${show(current)}; name the key that encrypts`;
 }
 
-/** Reads the variable; null if it is not set. A part without an id becomes a key with an empty id. */
-function optionsIn(text = ''): EncryptionOptions | null {
+/** Reads the variable; null if it is not set. Throws an `InputError` for a key without an id. */
+function keysIn(text = ''): EncryptionOptions | null {
   const parts = text.split(',').filter((part) => part.trim() !== '');
   if (parts.length === 0) return null;
+  if (!parts.every((part) => part.includes(':'))) {
+    throw new InputError(
+      `${KEYS_VARIABLE}: expected ID:KEY, or several with commas between them, got a key without an id; write an id of your choice before it, such as k1:KEY`,
+    );
+  }
   const keys = parts.map((part) => {
     const at = part.indexOf(':');
-    return [part.slice(0, Math.max(at, 0)).trim(), part.slice(at + 1).trim()] as const;
+    return [part.slice(0, at).trim(), part.slice(at + 1).trim()] as const;
   });
   return { keys: Object.fromEntries(keys), current: keys[0]?.[0] ?? '' };
 }

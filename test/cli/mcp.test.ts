@@ -358,6 +358,10 @@ describe('perdure as an MCP server', () => {
       { timeout: 30_000, interval: 100 },
     );
     const [{ id: request, digest } = { id: '', digest: '' }] = requests;
+    // A command works in the client's folder only if it names the configuration, as in the status.
+    const status = (await deciding.call('agent_status', { id })).value;
+    const fixesOf = (shown: unknown) => (shown as { fix: string }[]).map(({ fix }) => fix);
+    expect(fixesOf(requests)).toEqual(fixesOf(status['pending']));
     const yes = () => ({ id, message: 'yes', operation_id: randomUUID() });
     const others = await Promise.all([
       deciding.call('agent_send', yes()),

@@ -20,7 +20,7 @@ import { redactMessage } from '../../secrets/redact.js';
 import { askRun } from '../../updates/ask.js';
 import { cancelTurn, resolveRequests } from '../../updates/decide.js';
 import { CommandError, type ErrorCode } from '../context.js';
-import { errorCode } from '../reports/next-command.js';
+import { errorCode, runnableStatus } from '../reports/next-command.js';
 import {
   type RunsAccess,
   UPDATE_TIMEOUT,
@@ -299,7 +299,10 @@ export function addDecideTools(server: McpServer, access: RunsAccess): void {
       annotations: { readOnlyHint: true },
     },
     withErrorCode(async ({ id }) => {
-      const { pending } = toRunStatus(await readRun(await clientFor(access, id), id), Date.now());
+      const { pending } = runnableStatus(
+        access,
+        toRunStatus(await readRun(await clientFor(access, id), id), Date.now()),
+      );
       return toolResult({ id, requests: pending.map(shownToModel) });
     }),
   );
