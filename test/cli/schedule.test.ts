@@ -79,6 +79,14 @@ describe('schedule', () => {
     ]);
   });
 
+  test('create notes that no run takes the messages', async () => {
+    const id = `schedule-${randomUUID()}`;
+    created.push(id);
+    const words = ['schedule', 'create', id, 'hello', '--to', `none-${id}`, '--every', '2h'];
+    const { stderr } = await perdure(...words, '--paused');
+    expect(stderr).toContain(`--to: there is no run "none-${id}" now; each message fails until`);
+  });
+
   test('list shows schedules; pause, resume, trigger, update, and delete change one', async () => {
     const id = await create('--time-zone', 'Europe/Berlin', '--tag', 'a');
     const row = async (): Promise<ScheduleRow | undefined> => {

@@ -1,8 +1,10 @@
 import type { ScheduleChanges, Schedules } from '../../client/schedule/methods.js';
 import type { Overlap, ScheduleOptions } from '../../client/schedule/options.js';
 import type { RecordedTimes, ScheduleRow } from '../../client/schedule/view.js';
+import { NoRunError } from '../../core/errors.js';
 import { visible } from '../../core/state/summaries.js';
 import { formatInterval } from '../../core/text/text.js';
+import { describeRun } from '../../history/read-run.js';
 import { type CliContext, type Command, EXIT, type ExitCode, UsageError } from '../context.js';
 import { columns, formatDateTime } from '../format/format.js';
 import { withOptions } from '../input/options.js';
@@ -113,10 +115,22 @@ export const createSchedule: Command<ScheduleCreateOptions> = {
       await schedules.create(schedule);
       context.note(`Schedule ${visible(id)} is created.`);
       await noteSchedule(context, schedules, id);
+      if (schedule.to !== undefined) await noteClosedTarget(context, schedule.to);
       return EXIT.completed;
     });
   },
 };
+
+/** Notes that a run is not there to take messages; it may be started later under this id. */
+async function noteClosedTarget(context: CliContext, to: string): Promise<void> {
+  const found = await describeRun(await context.client(), to).catch((error: unknown) => {
+    if (error instanceof NoRunError) return null;
+    throw error;
+  });
+  if (found?.status.name === 'RUNNING') return;
+  const state = found === null ? 'there is no run' : 'there is no open run';
+  context.note(`--to: ${state} "${visible(to)}" now; each message fails until one is started.`);
+}
 
 const HEADERS = ['ID', 'AGENT', 'TO', 'TIMES', 'NEXT', 'LAST', 'NOTE'];
 
