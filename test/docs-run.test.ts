@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { Client, Connection } from '@temporalio/client';
 import { transform } from 'esbuild';
-import { afterAll, afterEach, beforeAll, expect, inject, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, inject, onTestFinished, test, vi } from 'vitest';
+import type * as PerdureHttp from '../src/http.js';
 import type * as Perdure from '../src/index.js';
 import type { Model } from '../src/models/model.js';
 import { replyText } from '../src/testing/replies.js';
@@ -34,6 +35,8 @@ beforeAll(async () => {
   built = join(await builtTree(), 'dist');
   home = await mkdtemp(join(tmpdir(), 'perdure-blocks-'));
   await mkdir(folder, { recursive: true });
+  // The configuration that blocks of workers import.
+  await writeFile(join(folder, 'perdure.config.js'), 'export default { agents: [] };\n');
   product = (await import(entryUrl('index'))) as typeof Perdure;
   sdk = new Client({
     connection: await Connection.connect({ address: inject('temporalAddress') }),
@@ -58,9 +61,13 @@ async function blocksOf(page: string): Promise<readonly Block[]> {
   }));
 }
 
+/** The address of `perdure serve` on the pages. */
+const SERVER = 'http://127.0.0.1:8788';
+
 /** Compiles a block as `tsx` does, links it to the built product, and returns its file. */
-async function compile({ name, code }: Block): Promise<string> {
-  const { code: js } = await transform(code, { loader: 'ts', target: 'node20' });
+async function compile({ name, code }: Block, serverUrl = SERVER): Promise<string> {
+  const here = code.replaceAll(SERVER, serverUrl);
+  const { code: js } = await transform(here, { loader: 'ts', target: 'node20' });
   const linked = js.replaceAll(
     /from "perdure(?:\/([\w-]+))?"/g,
     (_, entry: string | undefined) => `from ${JSON.stringify(entryUrl(entry ?? 'index'))}`,
@@ -116,7 +123,7 @@ function approveAll(client: Perdure.PerdureClient, taskQueue: string): () => Pro
 
 /** Runs a worker's block as a process, ends it once it polls, and returns what it has printed. */
 async function outputOf(file: string): Promise<string> {
-  const child = spawn(process.execPath, [file], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(process.execPath, [file], { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] });
   let text = '';
   return await new Promise((resolve, reject) => {
     for (const stream of [child.stdout, child.stderr]) {
@@ -150,15 +157,21 @@ test.each(withBlocks.filter(({ blocks }) => blocks.length > 0))(
     vi.stubEnv('PERDURE_HOME', home);
     vi.stubEnv('PERDURE_MODEL', 'page');
     vi.spyOn(console, 'log').mockImplementation(() => undefined);
+    const { createServer, listen } = (await import(entryUrl('http'))) as typeof PerdureHttp;
+    await using server = await createServer();
+    const listening = await listen(server, {});
+    onTestFinished(() => listening.close());
     const compiled = await Promise.all(
-      blocks.map(async (block) => ({ ...block, file: await compile(block) })),
+      blocks.map(async (block) => ({ ...block, file: await compile(block, listening.url) })),
     );
     // A test for vitest cannot run within this one; `perdure init` writes such a test, which is run.
     const programs = compiled.filter(({ code }) => !code.includes("from 'vitest'"));
-    const using = programs.filter(({ code }) => code.includes('createClient('));
+    const using = programs.filter(({ code }) => /createClient\(|:8788/.test(code));
     const found = new Map<string, Perdure.Agent>();
     // What blocks define comes first, since what they do with a client waits for a worker.
-    const defining = programs.filter(({ code }) => !NEEDS_PROCESS.test(code));
+    const defining = programs.filter(
+      ({ code }) => !NEEDS_PROCESS.test(code) && !code.includes(SERVER),
+    );
     for (const { name, code } of defining) {
       const [definitions = ''] = code.split(/^await using /m);
       const file = await compile({ name: `${name}-definitions`, code: definitions });

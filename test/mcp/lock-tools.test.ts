@@ -168,6 +168,7 @@ describe('perdure mcp accept', () => {
         isTty: false,
         color: false,
         config: async () => config,
+        stores: async () => openStores(home),
       } as unknown as CliContext;
       return [await mcpAccept.run(context, options), ...lines];
     };
