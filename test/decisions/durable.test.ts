@@ -13,8 +13,11 @@ import { revokeUpdate } from '../../src/workflows/messages/definitions.js';
 import { portOf } from '../support/port-of.js';
 import { createDesk, type Desk } from '../support/requests.js';
 import { createMemoryRig } from '../support/memory-rig.js';
+import { createRig } from '../support/rig.js';
 
 let desk: Desk;
+/** On a server, where the time of an expiry passes. */
+let onServer: Desk;
 
 const pay = defineTool({
   name: 'pay',
@@ -22,7 +25,7 @@ const pay = defineTool({
   effect: 'once',
   input: z.object({ euros: z.number(), text: z.string().optional() }),
   execute: ({ euros }) => {
-    desk.did(`pay ${euros}`);
+    for (const each of [desk, onServer]) each.did(`pay ${euros}`);
     return `paid ${euros}`;
   },
 });
@@ -57,12 +60,18 @@ const agents = [payer, brief, tiered, head];
 
 beforeAll(async () => {
   desk = await createDesk(await createMemoryRig());
+  onServer = await createDesk(await createRig());
 });
 beforeEach(async () => {
-  desk.reset();
-  await desk.rig.stopWorkers();
+  for (const each of [desk, onServer]) {
+    each.reset();
+    await each.rig.stopWorkers();
+  }
 });
-afterAll(async () => await desk.close());
+afterAll(async () => {
+  await desk.close();
+  await onServer.close();
+});
 
 describe('a request', () => {
   test('outlives its worker, and is decided when another one is available', async () => {
@@ -100,20 +109,21 @@ describe('a request', () => {
   test.each([650, 690, 700, 710, 750])(
     'approved %i ms after it was raised, 700 ms before it expires, is approved or expired, never both',
     async (delayMs) => {
-      await desk.work(agents);
-      desk.script([{ pay: { euros: 7 } }, 'Over.']);
-      const { handle, requests } = await desk.asked({ agent: 'brief', message: 'pay' });
+      await onServer.work(agents);
+      onServer.script([{ pay: { euros: 7 } }, 'Over.']);
+      const { handle, requests } = await onServer.asked({ agent: 'brief', message: 'pay' });
       const [{ id, digest, raisedAt } = { id: '', digest: '', raisedAt: 0 }] = requests;
       await vi.waitUntil(() => Date.now() >= raisedAt + delayMs, { interval: 1 });
-      const approved = await desk.decideAll(handle, [{ request: id, digest, as: 'approve' }]).then(
+      const decision = { request: id, digest, as: 'approve' } as const;
+      const approved = await onServer.decideAll(handle, [decision]).then(
         () => true,
         (error: unknown) => {
           expect(error).toMatchObject({ cause: expect.objectContaining({ details: ['expired'] }) });
           return false;
         },
       );
-      await desk.end(handle);
-      expect(desk.done).toEqual(approved ? ['pay 7'] : []);
+      await onServer.end(handle);
+      expect(onServer.done).toEqual(approved ? ['pay 7'] : []);
     },
   );
 
