@@ -6,11 +6,12 @@ import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { Client, Connection } from '@temporalio/client';
 import { transform } from 'esbuild';
-import { afterAll, afterEach, beforeAll, expect, inject, onTestFinished, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import type * as PerdureHttp from '../src/http.js';
 import type * as Perdure from '../src/index.js';
 import type { Model } from '../src/models/model.js';
 import { replyText } from '../src/testing/replies.js';
+import { type TestServer, startTestServer } from '../src/server/test-server.js';
 import { builtTree } from './support/built-program.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -26,12 +27,15 @@ interface Block {
   readonly code: string;
 }
 
+/** Blocks list what waits on their server, where runs of other tests would wait as well. */
+let server: TestServer;
 let product: typeof Perdure;
 let sdk: Client;
 let built: string;
 let home: string;
 
 beforeAll(async () => {
+  server = await startTestServer();
   built = join(await builtTree(), 'dist');
   home = await mkdtemp(join(tmpdir(), 'perdure-blocks-'));
   await mkdir(folder, { recursive: true });
@@ -39,12 +43,13 @@ beforeAll(async () => {
   await writeFile(join(folder, 'perdure.config.js'), 'export default { agents: [] };\n');
   product = (await import(entryUrl('index'))) as typeof Perdure;
   sdk = new Client({
-    connection: await Connection.connect({ address: inject('temporalAddress') }),
+    connection: await Connection.connect({ address: server.address }),
   });
 });
 afterEach(() => vi.unstubAllEnvs());
 afterAll(async () => {
   await sdk.connection.close();
+  await server.close();
   await rm(folder, { recursive: true, force: true });
   await rm(home, { recursive: true, force: true });
 });
@@ -150,7 +155,7 @@ const withBlocks = await Promise.all(
 test.each(withBlocks.filter(({ blocks }) => blocks.length > 0))(
   'the blocks of $page run',
   async ({ blocks }) => {
-    const address = inject('temporalAddress');
+    const { address } = server;
     const taskQueue = `blocks-${randomUUID()}`;
     vi.stubEnv('TEMPORAL_ADDRESS', address);
     vi.stubEnv('PERDURE_TASK_QUEUE', taskQueue);
@@ -158,8 +163,8 @@ test.each(withBlocks.filter(({ blocks }) => blocks.length > 0))(
     vi.stubEnv('PERDURE_MODEL', 'page');
     vi.spyOn(console, 'log').mockImplementation(() => undefined);
     const { createServer, listen } = (await import(entryUrl('http'))) as typeof PerdureHttp;
-    await using server = await createServer();
-    const listening = await listen(server, {});
+    await using http = await createServer();
+    const listening = await listen(http, {});
     onTestFinished(() => listening.close());
     const compiled = await Promise.all(
       blocks.map(async (block) => ({ ...block, file: await compile(block, listening.url) })),

@@ -178,3 +178,17 @@ test('what is read, exported, and replayed is the same with and without encrypti
   expect(read[0]).toEqual(read[1]);
   expect(read[0]?.isClear).toBe(true);
 });
+
+test('a command without the key names the run that it has started', async () => {
+  const taskQueue = `keys-${randomUUID()}`;
+  await work(taskQueue, first);
+  const env = { TEMPORAL_ADDRESS: address, PERDURE_HOME: home, PERDURE_TASK_QUEUE: taskQueue };
+  const id = `keys-${randomUUID()}`;
+  const command = cli.here(['run', 'clerk', 'look', '--id', id], { env });
+  const { code, stderr } = await command.ended;
+  expect(code).toBe(1);
+  expect(stderr).toContain(`run ${id} was started, and cannot be read here: `);
+  expect(stderr).toContain('key "k1"');
+  const client = await open(taskQueue, first);
+  expect(await client.result(id)).toMatchObject({ answer: 'done' });
+});

@@ -1,7 +1,7 @@
 import type { Client } from '@temporalio/client';
 import { forkRun } from '../../client/fork-run.js';
 import type { NodeVisit } from '../../core/definition/graph-definition.js';
-import { IdTakenError, InputError } from '../../core/errors.js';
+import { IdTakenError, InputError, UnreadableError } from '../../core/errors.js';
 import { type RunInput, isProblem, parseRunInput } from '../../core/input/input.js';
 import type { RunStatusName } from '../../core/state/status.js';
 import { visible } from '../../core/state/summaries.js';
@@ -91,10 +91,19 @@ export const run: Command<RunOptions> = {
       const started = await start(context, client, { input, taskQueue, place });
       const until = input.open ? { turn: 1 } : 'end';
       const followed = { ...started, ...host, joined: null, retriedUpTo: 0, until } as const;
-      return await followAndReport(context, followed, options);
+      return await followAndReport(context, followed, options).catch((error: unknown) => {
+        throw namingRun(started.id, error);
+      });
     });
   },
 };
+
+/** Names a run in the error that it cannot be read, since it goes on. */
+function namingRun(id: string, error: unknown): unknown {
+  if (!UnreadableError.isInstance(error)) return error;
+  const message = `run ${visible(id)} was started, and cannot be read here: ${error.message}`;
+  return new UnreadableError(message, { cause: error });
+}
 
 /** The id of a run, and the files that are stored for it. */
 interface Place extends Pick<RunOptions, 'id' | 'reuseId'> {
