@@ -2,6 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import type { ScheduleOptions } from '../../src/client/schedule/options.js';
+import { firingOptions } from '../../src/client/schedule/view.js';
+import type { RunInput } from '../../src/core/input/input.js';
+import type { RunSettings } from '../../src/updates/start.js';
 import type { ScheduleChanges } from '../../src/client/schedule/methods.js';
 import { obedientModel } from '../support/conversation.js';
 import { clerk, clientOf } from '../support/clerk.js';
@@ -60,6 +63,40 @@ describe('a schedule', () => {
     });
     expect(first?.id).toMatch(new RegExp(`^${id}-\\d{4}-`));
     expect(await client.schedule.describe(id)).toMatchObject({ paused: true, note: 'enough' });
+  });
+
+  test('passes every setting of a run on to its firings', async () => {
+    const settings: Required<RunSettings> = {
+      limits: { steps: 3 },
+      context: { floor: 2 },
+      args: { tone: 'dry' },
+      settings: { temperature: 0.5 },
+      tags: ['nightly'],
+      archive: true,
+      by: 'ann',
+      rules: [{ tool: 'lookup', then: 'ask' }],
+      tenant: 'acme',
+      unattended: 'deny',
+      modelAttempts: 2,
+    };
+    const id = `schedule-${randomUUID()}`;
+    await client.schedule.create({
+      id,
+      agent: 'anyone',
+      message: 'the report',
+      cron: '@yearly',
+      ...settings,
+    });
+    created.push(id);
+    const { action } = await rig.client.schedule.getHandle(id).describe();
+    const [input] = action.args ?? [];
+    expect(input).toMatchObject({ ...settings, message: 'the report' });
+    expect(firingOptions(input)).toEqual({
+      ...settings,
+      agent: 'anyone',
+      message: 'the report',
+      limits: (input as RunInput).limits,
+    });
   });
 
   test('is listed and described with its action and its times', async () => {

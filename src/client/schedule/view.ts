@@ -21,7 +21,13 @@ import {
   sharesOf,
 } from '../../updates/start.js';
 import type { SendInput } from '../../workflows/send.js';
-import { type Overlap, type ScheduleOptions, type ScheduleTimes, overlapOf } from './options.js';
+import {
+  type Overlap,
+  type ScheduleOptions,
+  type ScheduleTimes,
+  overlapOf,
+  runSettings,
+} from './options.js';
 
 /** When a schedule fires: by `cron` or every so many milliseconds. */
 export interface RecordedTimes extends Pick<ScheduleTimes, 'cron' | 'timeZone'> {
@@ -235,29 +241,10 @@ export function firingOptions(input: unknown): FiringOptions {
 }
 
 /** Returns the settings of a run that are given, without anything else. */
-function settingsOf({
-  limits,
-  context,
-  args,
-  tags,
-  archive,
-  by,
-  rules,
-  tenant,
-  unattended,
-  modelAttempts,
-}: RunSettings): RunSettings {
-  const given = {
-    limits,
-    context,
-    args,
-    tags,
-    archive,
-    by,
-    rules,
-    tenant,
-    unattended,
-    modelAttempts,
-  };
-  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+function settingsOf(options: RunSettings): RunSettings {
+  return Object.fromEntries(
+    Object.entries(options).filter(
+      ([name, value]) => Object.hasOwn(runSettings, name) && value !== undefined,
+    ),
+  );
 }
