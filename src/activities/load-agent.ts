@@ -24,6 +24,8 @@ import { storeContext } from '../storage/owned-text.js';
 import { normalizeError } from '../tools/result/plain.js';
 import { nearestFirst } from '../validation/check-options.js';
 import { type KnownTools, ruleFindings } from '../validation/rule-names.js';
+import { modelsOf } from './model/fallback.js';
+import type { ResolvedModel } from '../models/model-entry.js';
 import type { ActivityDependencies } from './activity-context.js';
 import { THIS_WORKER, problemFailure, searchDelayMs, withHeartbeat } from './attempt.js';
 import { runKey } from './prompt.js';
@@ -149,10 +151,12 @@ export async function loadAgent(
   const effective = effectiveLimits(definition.limits, input.limits);
   if (typeof effective === 'string') throw refused(effective);
   const limits = withinBudget(effective, input.budget ?? {});
-  const { price, window } = models.resolve(definition.model);
-  if (price === null && (isSet(limits.turn.costUsd) || isSet(limits.run.costUsd))) {
+  const { price } = models.resolve(definition.model);
+  const facts = modelsOf(definition).map((model) => ({ ...models.resolve(model), model }));
+  const unpriced = facts.find((one) => one.price === null);
+  if (unpriced && (isSet(limits.turn.costUsd) || isSet(limits.run.costUsd))) {
     throw refused(
-      `limits.costUsd: the price of model "${definition.model}" is unknown; ` +
+      `limits.costUsd: the price of model "${unpriced.model}" is unknown; ` +
         'give `price` with the model in the config, or use limits.tokens',
     );
   }
@@ -164,13 +168,36 @@ export async function loadAgent(
     semantics: SEMANTICS,
     limits,
     price,
-    ...(window !== null && { window }),
+    ...ofAll(facts),
     searchAttributes: await searchAttributes(),
     ...(contextBlob && { contextBlob }),
     ...(segment && { segment }),
     ...(heartbeatMs !== undefined && { heartbeatMs }),
     ...decisionsOf(deps),
     ...(input.depth !== undefined && input.depth > 0 && { depth: input.depth }),
+  };
+}
+
+/**
+ * Returns what holds whichever of its models an agent calls: the smallest known window, and the
+ * highest prices where there are several models.
+ */
+function ofAll(
+  facts: readonly Pick<ResolvedModel, 'price' | 'window'>[],
+): Pick<RunConfig, 'window' | 'highestPrice'> {
+  const windows = facts.flatMap(({ window }) => window ?? []);
+  const prices = facts.flatMap(({ price }) => price ?? []);
+  const most = (kind: 'input' | 'cachedInput' | 'output'): number =>
+    Math.max(...prices.map((price) => price[kind]));
+  return {
+    ...(windows.length > 0 && { window: Math.min(...windows) }),
+    ...(prices.length > 1 && {
+      highestPrice: {
+        input: most('input'),
+        cachedInput: most('cachedInput'),
+        output: most('output'),
+      },
+    }),
   };
 }
 

@@ -15,6 +15,7 @@ import type {
 } from '../core/run/contract.js';
 import type { SpanPlace } from '../core/transcript/call-result.js';
 import type { RunConfig } from '../core/state/state.js';
+import type { RecordedReply } from '../core/transcript/outcome.js';
 import { costOf } from '../core/rules/spending.js';
 import type { AgentDefinition } from '../core/definition/definition.js';
 import type { ResolvedModel } from '../models/model-entry.js';
@@ -38,8 +39,11 @@ export const FUNCTION = 'function';
 const MICROS = 1e6;
 const MAX_CONTENT = 32_000;
 
-/** A reply with the span of its model call, below which its tool calls are traced. */
-export type TracedReply = ModelReply & SpanPlace;
+/**
+ * A reply with the span of its model call, below which its tool calls are traced, and the fallback
+ * that wrote it.
+ */
+export type TracedReply = ModelReply & SpanPlace & Pick<RecordedReply, 'fallback'>;
 
 /** Calls a model in a span, under the conventions for generative AI, and counts the call. */
 export async function observeModelCall(

@@ -72,6 +72,7 @@ export function toAgentDefinition(
     name: agent.name,
     instructions: agent.instructions,
     model: resolved.model,
+    ...(agent.fallbacks.length > 0 && { fallbacks: agent.fallbacks }),
     tools: resolved.tools.map((tool) => pinned(tool, agent)),
     toolChoice: agent.toolChoice,
     // A decision in a graph takes exactly one exit.

@@ -187,9 +187,10 @@ export interface AgentOptions<Output = Json, Prompts extends PromptTable = Promp
   readonly instructions: string | Template;
   /**
    * An entry of `models` in the config, or a model name for the OpenAI adapter; default:
-   * PERDURE_MODEL.
+   * PERDURE_MODEL. In a list of up to 8, each is called while the provider of the one before is down,
+   * is overloaded, or has a spent quota; a refused key or a refused request never falls through.
    */
-  readonly model?: string;
+  readonly model?: string | readonly [string, ...string[]];
   /** Sampling and other parameters; most reach the provider unchanged. */
   readonly settings?: ModelSettings;
   /**
@@ -323,6 +324,8 @@ export interface Agent<Output = unknown, Prompts = unknown>
   readonly remember: Rememberer | null;
   /** Null means the worker's default model. */
   readonly model: string | null;
+  /** The models that are called in turn while the provider of the one before fails. */
+  readonly fallbacks: readonly string[];
   readonly tools: ToolRegistry;
   readonly toolChoice: ToolChoice;
   readonly toolCalls: ToolCalls;

@@ -58,7 +58,7 @@ export function defineAgent<Output = Json, Prompts extends PromptTable = {}>(
     onPlainText: options.onPlainText ?? 'respond',
     retrieve: retrieve === undefined ? null : createRetriever(retrieve),
     remember: remember === undefined ? null : createRememberer(remember),
-    model: options.model ?? null,
+    ...modelsOf(options.model),
     tools,
     toolExposure,
     toolChoice: options.toolChoice ?? 'auto',
@@ -76,6 +76,11 @@ export function defineAgent<Output = Json, Prompts extends PromptTable = {}>(
     ...(options.texts && { texts: options.texts }),
     ...(prompts && { prompts }),
   });
+}
+
+function modelsOf(model: AgentOptions['model']): Pick<Agent, 'model' | 'fallbacks'> {
+  const [first = null, ...fallbacks] = typeof model === 'string' ? [model] : (model ?? []);
+  return { model: first, fallbacks };
 }
 
 /**

@@ -279,13 +279,26 @@ const promptOptions = z.strictObject({
   attempts: z.int().min(1).max(MAX_ATTEMPTS).optional(),
 } satisfies OptionSchemas<PromptOptions>);
 
+/** Maximum models of an agent, with its fallbacks. */
+const MAX_MODELS = 8;
+
+function areModels(value: unknown): boolean {
+  const names: readonly unknown[] = Array.isArray(value) ? value : [value];
+  const isNamed = names.every((name) => typeof name === 'string' && name.trim() !== '');
+  const isSome = names.length >= 1 && names.length <= MAX_MODELS;
+  return isNamed && isSome && new Set(names).size === names.length;
+}
+
 const agentOptions = z.strictObject({
   name: agentName,
   instructions: expected(
     'a text or a template',
     (value) => typeof value === 'string' || isTemplate(value),
   ),
-  model: z.string().min(1, 'expected the name of a model; omit it to use PERDURE_MODEL').optional(),
+  model: expected(
+    `the name of a model, or a list of 1 to ${MAX_MODELS} different names; omit it to use PERDURE_MODEL`,
+    areModels,
+  ).optional(),
   tools: z.array(expected('a tool; make it with defineTool({…})', isTool)).optional(),
   mcp: uniquelyNamed(
     expectedHidden<McpServer>('an MCP server; make it with mcpServer({…})', isMcpServer),

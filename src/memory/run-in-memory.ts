@@ -291,7 +291,9 @@ function workerOf(
   };
   const agents = observeAgents([agent, ...(options.agents ?? [])], observed, watch);
   const all = withCalled(agents);
-  const names = new Set(all.map(({ model: name }) => name ?? DEFAULT_MODEL));
+  const names = new Set(
+    all.flatMap(({ model: name, fallbacks }) => [name ?? DEFAULT_MODEL, ...fallbacks]),
+  );
   const servers = new Set(all.flatMap(({ mcp }) => mcp.map(({ name }) => name)));
   const observe = (place: string, one: MemoryModel | ModelEntry): ModelEntry => {
     if (!isScript(one)) return 'call' in one ? observeModel(one, observed, watch) : one;

@@ -46,6 +46,7 @@ export function recordedAgent(recording: Recording): Agent {
       retrieve: retrieve ? { ...retrieve, find: () => [] } : null,
       remember: remember ? { ...remember, save: () => undefined } : null,
       model: definition.model,
+      fallbacks: definition.fallbacks ?? [],
       tools: createToolRegistry(
         own.map((tool) => toolOf(isCallable(tool) ? tool : asPlain(tool), asked)),
       ),

@@ -25,7 +25,7 @@ const reply: ModelReply = {
 
 /** Returns whether the reply was recorded before the author's code saw it. */
 async function isKept(tool: Tool): Promise<boolean> {
-  const memory: AttemptMemory = { reports: [], paid: null, decideReplies: [] };
+  const memory: AttemptMemory = { reports: [], paid: null, turn: null, decideReplies: [] };
   const on = {
     pinned: pinnedAgent([tool]),
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the part that the check reads

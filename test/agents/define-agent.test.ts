@@ -48,7 +48,10 @@ describe('defineAgent', () => {
     [{ name: 'a b' }, 'agent "a b": name: expected 1 to 64 letters, digits, "_", "-" or "."'],
     [{ instructions: 7 }, 'agent "a": instructions: expected a text or a template, got 7'],
     [{ instruction: 'x' }, '"instruction" is not an option; did you mean instructions?'],
-    [{ model: '' }, 'model: expected the name of a model, got ""; omit it to use PERDURE_MODEL'],
+    [
+      { model: '' },
+      'model: expected the name of a model, or a list of 1 to 8 different names, got ""; omit it to use PERDURE_MODEL',
+    ],
     [{ tools: [{}] }, 'tools[0]: expected a tool, got an object; make it with defineTool({…})'],
     [
       { agents: [{}] },
@@ -102,7 +105,7 @@ describe('defineAgent', () => {
 
   test('names all faults at once', () => {
     expect(() => defineLoosely({ toolz: [], model: 7 })).toThrow(
-      /^agent "a":\n- model: expected string, got 7\n- "toolz" is not an option; did you mean tools\? Options: name, /,
+      /^agent "a":\n- model: expected the name of a model, or a list of 1 to 8 different names, got 7; omit it to use PERDURE_MODEL\n- "toolz" is not an option; did you mean tools\? Options: name, /,
     );
   });
 });

@@ -17,6 +17,7 @@ import type { ModelReply } from '../../models/model.js';
 import { type BlobStore, StoreFault, readFor } from '../../storage/blob-store.js';
 import { retryFailure } from '../attempt.js';
 import { retryStore } from '../fork-messages.js';
+import type { ModelTurn } from './fallback.js';
 
 /** Maximum reports that are passed on; older ones are dropped. */
 const MAX_REPORTS = 10;
@@ -47,6 +48,8 @@ export interface PaidReply {
 export interface AttemptMemory {
   readonly reports: AttemptReport[];
   paid: PaidReply | null;
+  /** Which of the agent's models this attempt calls; null before the first call. */
+  turn: ModelTurn | null;
   /** The replies to the requests of a decision function or a node, in the order of arrival. */
   readonly decideReplies: DecideReply[];
 }
@@ -74,19 +77,25 @@ export function readMemory(
   { paid: earlier }: { readonly paid?: unknown } = {},
 ): AttemptMemory {
   const details: unknown = heartbeatDetails;
-  const { reports, paid = earlier } = isObject(details) ? details : {};
+  const { reports, turn, paid = earlier } = isObject(details) ? details : {};
   const stored: unknown = isObject(paid) ? paid['decideReplies'] : undefined;
   const decideReplies = Array.isArray(stored) ? stored.filter(isDecideReply) : [];
   return {
     reports: Array.isArray(reports) ? reports : [],
     paid: isPaid(paid) ? paid : null,
+    turn: isTurn(turn) ? turn : null,
     decideReplies:
       paid === earlier ? decideReplies.map((one) => ({ ...one, counted: true })) : decideReplies,
   };
 }
 
 /** Returns the memory as heartbeat details, or undefined if it is empty. */
-export function toDetails({ reports, paid, decideReplies }: AttemptMemory): JsonObject | undefined {
+export function toDetails({
+  reports,
+  paid,
+  turn,
+  decideReplies,
+}: AttemptMemory): JsonObject | undefined {
   const kept = { ...paid, ...(decideReplies.length > 0 && { decideReplies }) };
   const isPaidFor = Object.keys(kept).length > 0;
   if (reports.length === 0 && !isPaidFor) return undefined;
@@ -94,6 +103,7 @@ export function toDetails({ reports, paid, decideReplies }: AttemptMemory): Json
     ...(reports.length > 0 && {
       reports: reports.slice(-MAX_REPORTS).map((report) => ({ ...report })),
     }),
+    ...(turn !== null && isLater(turn) && { turn: { ...turn } }),
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a reply is JSON
     ...(isPaidFor && { paid: kept as unknown as JsonObject }),
   };
@@ -138,6 +148,15 @@ export async function readPaidReply(
   const message = `a reply that was paid for cannot be read: blob ${sha256} is not a reply; restore it from a backup`;
   throw new StoreFault(message, { kind: 'damaged', sha256 });
 }
+
+/** Whether a turn differs from that of an agent with one model that has not failed. */
+const isLater = ({ index, failures }: ModelTurn): boolean => index > 0 || failures > 0;
+
+function isTurn(value: unknown): value is ModelTurn {
+  return isObject(value) && isCount(value['index']) && isCount(value['failures']);
+}
+
+const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && Number(value) >= 0;
 
 function isPaid(value: unknown): value is PaidReply {
   if (!isObject(value) || typeof value['checks'] !== 'number') return false;
@@ -206,7 +225,12 @@ export function noteDecideCall(
   const noted: DecideReply = { ...call, checks: 0 };
   decideReplies.push(noted);
   if (decideReplies.length > MAX_DECIDE_REPLIES) {
-    const merged = { reports: [], paid: null, decideReplies: decideReplies.splice(0, 2) };
+    const merged = {
+      reports: [],
+      paid: null,
+      turn: null,
+      decideReplies: decideReplies.splice(0, 2),
+    };
     const isPriced = merged.decideReplies.every(({ costUsd }) => costUsd !== undefined);
     const { costUsd } = spentBy(merged, null);
     const cost = isPriced && { costUsd };

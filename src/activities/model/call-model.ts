@@ -1,5 +1,6 @@
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
+import type { AgentDefinition } from '../../core/definition/definition.js';
 import type { CallModelInput } from '../../core/run/contract.js';
 import type { RecordedReply } from '../../core/transcript/outcome.js';
 import { callId, type PromptMessage } from '../../core/transcript/messages.js';
@@ -36,6 +37,7 @@ import {
 import {
   attemptReport,
   decideFailure,
+  type FailureDecision,
   findRefusedPart,
   modelFailure,
   namingWorker,
@@ -43,6 +45,15 @@ import {
   uselessText,
 } from './model-failures.js';
 import { BudgetError } from './decide-calls.js';
+import {
+  type FailedTurn,
+  FIRST_TURN,
+  decideTurn,
+  firstTurn,
+  modelAt,
+  modelsOf,
+  rest,
+} from './fallback.js';
 import { createModelRequest } from './model-request.js';
 import { rebuildPrompt, type Prompt } from '../prompt.js';
 import { recordReply } from './record-reply.js';
@@ -108,6 +119,8 @@ async function prepareCall(attempt: Attempt): Promise<PreparedCall> {
 /** Calls the model, or reads the reply that an earlier attempt has paid for. */
 async function getReply(attempt: Attempt, prepared: PreparedCall): Promise<TracedReply> {
   const { deps, memory } = attempt;
+  const { definition } = prepared.prompt.pinned;
+  memory.turn ??= firstTurn(deps.models, definition, Date.now());
   try {
     const reply =
       memory.paid === null
@@ -116,7 +129,7 @@ async function getReply(attempt: Attempt, prepared: PreparedCall): Promise<Trace
     refuseMarkup(reply, prepared);
     return withUsage(reply, attempt, prepared.prompt);
   } catch (error) {
-    throw reportFailure(attempt, error, prepared.prompt.pinned.definition.model);
+    throw reportFailure(attempt, error, definition);
   }
 }
 
@@ -162,18 +175,19 @@ async function callIfCurrent(
   const details = toDetails(memory);
   // The heartbeat of the check has replaced the details of earlier attempts.
   if (hasChecked && details !== undefined) context.heartbeat(details);
-  return await callProvider(deps, context, { ...prepared, input, memory });
+  const reply = await callProvider(deps, context, { ...prepared, input, memory });
+  const { definition } = prepared.prompt.pinned;
+  const model = modelAt(definition, memory.turn);
+  if (model === definition.model) return reply;
+  return { ...reply, fallback: { model, price: deps.models.resolve(model).price } };
 }
 
 /**
  * Reports an error of the model or the store, and returns the failure by which Temporal retries, the run is
  * blocked, or the turn ends.
  */
-function reportFailure(
-  { deps, context, input, memory }: Attempt,
-  thrown: unknown,
-  model = '',
-): unknown {
+function reportFailure(attempted: Attempt, thrown: unknown, definition?: AgentDefinition): unknown {
+  const { deps, context, input, memory } = attempted;
   if (context.cancellationSignal.aborted) return cancellation(context, memory);
   // Failures of the engine itself, such as a worker that shuts down, have been mapped already.
   if (thrown instanceof ApplicationFailure) return thrown;
@@ -181,20 +195,23 @@ function reportFailure(
   const earlier = { reports, ...paymentOf(memory) };
   const fault = findStorageFault(thrown);
   if (fault !== null) return storageFailure(fault, earlier);
-  const error = namingWorker(toModelError(thrown), model, model === '' || deps.models.knows(model));
+  const model = definition && modelAt(definition, memory.turn);
+  const error = namingWorker(toModelError(thrown), model ?? '', !model || deps.models.knows(model));
   const { attempt, scheduledTimestampMs } = context.info;
   const at = Date.now();
   const uselessReplies = reports.filter(({ type }) => USELESS.includes(type)).length + 1;
-  const decision = decideFailure(error, {
+  const left = input.attempts === undefined ? {} : { left: input.attempts - reports.length - 1 };
+  const decided = decideFailure(error, {
     attempt,
     elapsedMs: at - scheduledTimestampMs,
     ...(input.blocked !== undefined && { blocked: input.blocked }),
-    ...(input.attempts !== undefined && {
-      left: input.attempts - reports.length - 1,
-    }),
+    ...left,
     uselessReplies,
     random: Math.random,
   });
+  const decision = definition
+    ? passOn(attempted, { definition, error, decision: decided, ...left })
+    : decided;
   const report = attemptReport(error, decision, { attempt, at });
   const limit = error instanceof BudgetError ? { limit: error.limit } : {};
   const refused = findRefusedPart(error);
@@ -204,6 +221,22 @@ function reportFailure(
   context.log.warn('model call failed', { report, decision: decision.type });
   context.heartbeat(toDetails(memory));
   return failure;
+}
+
+/** Decides whether the next attempt calls another of the agent's models, and notes it for that attempt. */
+function passOn(
+  { deps, memory }: Attempt,
+  {
+    definition,
+    ...failed
+  }: Omit<FailedTurn, 'turn' | 'models'> & { readonly definition: AgentDefinition },
+): FailureDecision {
+  const models = modelsOf(definition).length;
+  const before = memory.turn ?? FIRST_TURN;
+  const { decision, turn } = decideTurn({ ...failed, turn: before, models });
+  if (turn.index !== before.index) rest(deps.models, modelAt(definition, before), Date.now());
+  memory.turn = models === 1 ? null : turn;
+  return decision;
 }
 
 /**

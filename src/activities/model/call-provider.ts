@@ -35,6 +35,7 @@ import { openArtifacts } from '../tool/tool-result.js';
 import { callForClass } from './answer-formats.js';
 import type { AttemptMemory } from './attempt-memory.js';
 import { type DecideCallOptions, openDecideCalls } from './decide-calls.js';
+import { modelAt } from './fallback.js';
 
 /** Options for calling a decision function. */
 export interface Deciding extends Omit<DecideCallOptions, 'blobs' | 'context'> {
@@ -253,8 +254,9 @@ function chooseModel(
   { prompt: { pinned, userContext }, input, memory }: ProviderCall,
 ): Pick<ResolvedModel, 'model' | 'name' | 'provider' | 'price'> {
   const { definition, agent } = pinned;
+  const ownModel = modelAt(definition, memory.turn);
   if (definition.decide !== 'function' || input.compact !== undefined) {
-    return deps.models.resolve(definition.model);
+    return deps.models.resolve(ownModel);
   }
   if (typeof agent?.decide !== 'function') {
     throw new ModelError(
@@ -263,7 +265,7 @@ function chooseModel(
     );
   }
   const { decide } = agent;
-  const own = deps.models.resolve(definition.model);
+  const own = deps.models.resolve(ownModel);
   const call = async (request: ModelRequest, signal: AbortSignal): Promise<ModelReply> => {
     const about = { definition, model: own, input, request, content: deps.captureContent === true };
     // The author's code gets the model's original reply.

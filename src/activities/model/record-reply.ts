@@ -207,6 +207,7 @@ export async function recordReply(
     usage: readUsage(original, source.request),
     ...(droppedParameters.length > 0 && { dropped: droppedParameters }),
     ...(requestId !== undefined && { requestId: requestId.slice(0, 200) }),
+    ...(original.fallback && { fallback: original.fallback }),
   };
 }
 

@@ -38,7 +38,7 @@ interface Provider {
 export async function modelFindings(config: Config, env: Environment): Promise<readonly Finding[]> {
   const local = await localServers();
   return [
-    ...config.agents.map((agent) => agentFinding(agent, { config, env, local })),
+    ...config.agents.flatMap((agent) => agentFindings(agent, { config, env, local })),
     localFinding(local),
   ];
 }
@@ -49,23 +49,31 @@ interface Surroundings {
   readonly local: readonly RunningServer[];
 }
 
-/** Returns the name of the model that the agent calls; null if it calls none, or none is set. */
-function modelNameOf(agent: Agent, env: Environment): string | null {
-  if (!needsModel(agent)) return null;
-  return agent.model ?? (env['PERDURE_MODEL']?.trim() || null);
+/** Returns the names of the models that the agent calls; empty if it calls none, or none is set. */
+function modelNamesOf(agent: Agent, env: Environment): readonly string[] {
+  if (!needsModel(agent)) return [];
+  const first = agent.model ?? (env['PERDURE_MODEL']?.trim() || null);
+  return first === null ? [] : [first, ...agent.fallbacks];
 }
 
-function agentFinding(agent: Agent, { config, env, local }: Surroundings): Finding {
+function agentFindings(agent: Agent, given: Surroundings): readonly Finding[] {
   const name = `agent ${agent.name}`;
   if (!needsModel(agent)) {
-    return { name, level: 'ok', text: 'calls no model', data: { model: null } };
+    return [{ name, level: 'ok', text: 'calls no model', data: { model: null } }];
   }
-  const model = modelNameOf(agent, env);
-  if (model === null) {
+  const [first, ...fallbacks] = modelNamesOf(agent, given.env);
+  if (first === undefined) {
     const fix =
       'give the agent a model, or set PERDURE_MODEL; the model "demo" needs no key and calls the tools that a message names';
-    return { name, level: 'problem', text: 'no model is set', fix, data: { model: null } };
+    return [{ name, level: 'problem', text: 'no model is set', fix, data: { model: null } }];
   }
+  return [
+    modelFinding(name, first, given),
+    ...fallbacks.map((model) => modelFinding(`${name}, fallback ${model}`, model, given)),
+  ];
+}
+
+function modelFinding(name: string, model: string, { config, env, local }: Surroundings): Finding {
   const entry = config.models?.[model];
   if (entry !== undefined && 'call' in entry) {
     const text = `model ${model}: an adapter from the configuration`;
@@ -165,18 +173,16 @@ export async function callModels(
   env: Environment,
   { call }: { readonly call: boolean },
 ): Promise<readonly Finding[]> {
-  const names = withCalled(config.agents).map((agent) => modelNameOf(agent, env));
-  const models = [...new Set(names)].filter((name) => name !== null && !isDemo(name, config));
-  if (!call) return models.map((model) => notCalled(model ?? '', '--no-model'));
+  const names = withCalled(config.agents).flatMap((agent) => modelNamesOf(agent, env));
+  const models = [...new Set(names)].filter((name) => !isDemo(name, config));
+  if (!call) return models.map((model) => notCalled(model, '--no-model'));
   let catalog: ModelCatalog;
   try {
     catalog = createModelCatalog(config.models ?? {}, env);
   } catch (error) {
     return [{ name: 'models', level: 'problem', text: textOf(error), data: { called: false } }];
   }
-  const found = await Promise.all(
-    models.map((model) => answerOf(model ?? '', { catalog, config })),
-  );
+  const found = await Promise.all(models.map((model) => answerOf(model, { catalog, config })));
   return found.filter((each) => each !== null);
 }
 

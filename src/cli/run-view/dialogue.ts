@@ -149,14 +149,15 @@ function speaker(message: Message, names: ReadonlyMap<string, string>): string {
   }
 }
 
-function assistantName({ side, origin, refuses, refused, node }: AssistantMessage): string {
+function assistantName({ side, origin, refuses, refused, node, model }: AssistantMessage): string {
   if (refused !== undefined) return 'model · withheld, not in the prompt';
-  if (side) return 'model · refused answer';
+  const writer = model === undefined ? 'model' : `model · fallback ${visible(model)}`;
+  if (side) return `${writer} · refused answer`;
   if (refuses !== undefined) {
     return `graph · refused #${refuses.from} to #${refuses.to}, which the model does not see`;
   }
   if (node !== undefined) return visible(`node ${node}`);
-  return origin === undefined ? 'model' : origin;
+  return origin === undefined ? writer : origin;
 }
 
 /** Marks a message that a provider has refused. */

@@ -273,6 +273,8 @@ export interface AgentDefinition {
   readonly name: string;
   readonly instructions: string;
   readonly model: string;
+  /** The models that are called in turn while the provider of the one before fails; absent: none. */
+  readonly fallbacks?: readonly string[];
   /** Sorted by name, so that the prompt prefix is stable. */
   readonly tools: readonly ToolDefinition[];
   readonly toolChoice: ToolChoice;

@@ -314,6 +314,7 @@ export const definitionShape = fields<AgentDefinition>({
   name: text,
   instructions: text,
   model: text,
+  fallbacks: optional(list(text)),
   tools: list(toolShape),
   toolChoice: oneOf('auto', 'required', 'none'),
   toolCalls: oneOf('parallel', 'sequential', 'first'),

@@ -14,6 +14,7 @@ import {
   hex,
   json,
   list,
+  nullable,
   oneOf,
   optional,
   tagged,
@@ -48,13 +49,14 @@ import type {
 } from '../transcript/messages.js';
 import type {
   AttemptReport,
+  FallbackModel,
   Outcome,
   ParsedAnswer,
   RecordedReply,
   Usage,
 } from '../transcript/outcome.js';
 import type { PromptChunk } from '../transcript/transcript.js';
-import { chunkShape, configShape } from './state.js';
+import { chunkShape, configShape, priceShape } from './state.js';
 
 // An operator can complete an activity with any value, so each recorded result is checked before
 // use.
@@ -199,6 +201,7 @@ const reply = fields<RecordedReply>({
   finish: oneOf('stop', 'calls', 'length', 'filtered', 'refused'),
   usage: replyUsageShape,
   requestId: optional(text),
+  fallback: optional(fields<FallbackModel>({ model: text, price: nullable(priceShape) })),
   span: optional(text),
   decided: optional(
     fields<NonNullable<RecordedReply['decided']>>({ modelCalls: count, promptTokens: amount }),

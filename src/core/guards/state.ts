@@ -154,6 +154,7 @@ export const configShape = fields<RunConfig>({
   semantics: optional(oneOf(SEMANTICS)),
   limits: fields<EffectiveLimits>({ turn: limitSetShape, run: limitSetShape }),
   price: nullable(priceShape),
+  highestPrice: optional(priceShape),
   window: optional(amount),
   searchAttributes: list(text),
   contextBlob: optional(blobShape),

@@ -221,7 +221,8 @@ interface Allowance {
 }
 
 function outputAllowances(state: RunState, extraTokens: number): readonly Allowance[] {
-  const { price } = state.config;
+  // Whichever model answers, the reply must fit into the budget.
+  const price = state.config.highestPrice ?? state.config.price;
   const input = state.transcript.tokens + extraTokens;
   return scopesOf(state).flatMap(([limits, { usage }]) =>
     allowancesIn(limits, { usage, input, price }),

@@ -19,7 +19,7 @@ export function addReply(
   state: RunState,
   call: { reply: RecordedReply; deciding: boolean },
 ): RunState {
-  const cost = costOf(call.reply.usage, state.config.price);
+  const { costUsd: cost } = replyUsage(call.reply, state.config.price);
   const add = (spent: Spent): Spent => ({
     ...spent,
     steps: spent.steps + (call.deciding ? 1 : 0),
@@ -85,6 +85,14 @@ function spend(state: RunState, add: (spent: Spent) => Spent): RunState {
 /** Returns the usage of one model call with its cost, which is null if the price is unknown. */
 export function toUsage(used: ReplyUsage, price: ModelPrice | null): Usage {
   return { ...used, costUsd: costOf(used, price) };
+}
+
+/** Returns the usage of a reply at the price of the model that wrote it. `price`: of the run's model. */
+export function replyUsage(
+  { usage, fallback }: Pick<RecordedReply, 'usage' | 'fallback'>,
+  price: ModelPrice | null,
+): Usage {
+  return toUsage(usage, fallback === undefined ? price : fallback.price);
 }
 
 /** Returns the sum of a usage and of the tokens and the cost of more model calls. */

@@ -187,7 +187,7 @@ export function childBudget(state: RunState, now: number): LimitSet {
   const among = Math.max(1, calls.length);
   const { tokens, costUsd } = budgetLeft(state) ?? {};
   const own = state.transcript.tokens + OWN_TOKENS;
-  const ownCost = ((state.config.price?.input ?? 0) * own) / 1e6;
+  const ownCost = (((state.config.highestPrice ?? state.config.price)?.input ?? 0) * own) / 1e6;
   const deadline = nextDeadline(state);
   const wallMs = least([
     deadline === null ? null : Math.max(1, Math.floor((deadline.at - now) * (1 - OWN_TIME))),

@@ -194,13 +194,19 @@ function withNewestAgent(state: RunState, config: RunConfig | null): RunState {
   });
   const next = { ...state, inbox: { ...state.inbox, waiting } };
   if (config === null) return next;
-  const { definition, price, window } = config;
-  const { window: _, ...before } = state.config;
+  const { definition, price, highestPrice, window } = config;
+  const { window: _, highestPrice: __, ...before } = state.config;
   const grown = fixedTokens(definition) - fixedTokens(before.definition);
   const { transcript, compaction } = state;
   return {
     ...withoutDropped(next),
-    config: { ...before, definition, price, ...(window !== undefined && { window }) },
+    config: {
+      ...before,
+      definition,
+      price,
+      ...(highestPrice && { highestPrice }),
+      ...(window !== undefined && { window }),
+    },
     transcript: { ...transcript, tokens: transcript.tokens + grown },
     compaction: { ...compaction, promptTokens: compaction.promptTokens + grown },
   };

@@ -180,6 +180,8 @@ export interface RunConfig {
   readonly limits: EffectiveLimits;
   /** Null if the model's price is unknown. */
   readonly price: ModelPrice | null;
+  /** The highest prices among the model and its fallbacks; absent if those of the model are. */
+  readonly highestPrice?: ModelPrice;
   /** The model's context window in tokens; absent if unknown. */
   readonly window?: number;
   /** Names of the search attributes that the namespace has. */

@@ -235,6 +235,7 @@ export const messageShape = tagged<Message, 'role'>('role', {
     node: optional(text),
     refuses: optional(fields<{ from: number; to: number }>({ from: count, to: count })),
     refused: optional(refusedShape),
+    model: optional(text),
     blob: optional(blobShape),
     calls: optional(list(callShape)),
     provider: optional(providerShape),

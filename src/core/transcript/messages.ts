@@ -276,6 +276,8 @@ export interface AssistantMessage extends MessagePosition {
   readonly refuses?: { readonly from: number; readonly to: number };
   /** The provider's filter withheld the rest of this text. */
   readonly refused?: RefusedPart;
+  /** The fallback that wrote it because the provider of the agent's model failed; absent: that model. */
+  readonly model?: string;
   readonly text: string;
   readonly blob?: BlobRef;
   readonly calls?: readonly ToolCall[];

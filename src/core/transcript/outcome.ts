@@ -1,4 +1,4 @@
-import { LIMIT_NAMES } from '../definition/definition.js';
+import { LIMIT_NAMES, type ModelPrice } from '../definition/definition.js';
 import type { Json } from '../text/json.js';
 import type { BlobRef, ProviderItems, RequestedCall } from './messages.js';
 
@@ -131,6 +131,13 @@ export type ParsedAnswer =
   /** `output`: the part of the answer that could be read. */
   | { readonly ok: false; readonly problem: string; readonly output?: Json };
 
+/** A model that replied in place of the agent's first one. */
+export interface FallbackModel {
+  readonly model: string;
+  /** Null if it is unknown. */
+  readonly price: ModelPrice | null;
+}
+
 /** A model's reply, as the history records it. No other event contains this message. */
 export interface RecordedReply {
   readonly text: string;
@@ -145,6 +152,8 @@ export interface RecordedReply {
   readonly finish: 'stop' | 'calls' | 'length' | 'filtered' | 'refused';
   readonly usage: ReplyUsage;
   readonly requestId?: string;
+  /** The model that replied because the provider of the agent's own failed; absent: its own. */
+  readonly fallback?: FallbackModel;
   /** The model calls of a decision function; `usage` is their sum. Absent if it made none. */
   readonly decided?: {
     readonly modelCalls: number;
@@ -160,8 +169,12 @@ export interface RecordedReply {
 }
 
 /** Returns the assistant message of a reply, without its calls. */
-export function toAssistantMessage({ text, blob, provider }: RecordedReply) {
-  const extra = { ...(blob && { blob }), ...(provider && { provider }) };
+export function toAssistantMessage({ text, blob, provider, fallback }: RecordedReply) {
+  const extra = {
+    ...(blob && { blob }),
+    ...(provider && { provider }),
+    ...(fallback && { model: fallback.model }),
+  };
   return { role: 'assistant', text, ...extra } as const;
 }
 

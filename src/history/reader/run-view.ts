@@ -3,7 +3,7 @@ import { type GeneratedReply, isOutcome, isToolResult } from '../../core/guards/
 import type { RunInput } from '../../core/input/input.js';
 import type { Run } from '../../core/interpret/loop.js';
 import { isLoaded } from '../../core/rules/limits.js';
-import { toUsage } from '../../core/rules/spending.js';
+import { replyUsage } from '../../core/rules/spending.js';
 import type { RunEvent } from '../../core/run/events.js';
 import { type CarriedState, NewerStateError } from '../../core/segments/migrations.js';
 import { type Begun, readCarriedState, readStart } from '../../core/segments/start.js';
@@ -156,7 +156,7 @@ function remember(run: ReadRun, event: RunEvent, before: RunState): void {
   if (event.type !== 'model-replied' && event.type !== 'transcript-compacted') return;
   const made = fresh.find(isFromModel);
   if (made === undefined || event.reply === null) return;
-  run.usageByMessage.set(made.n, toUsage(event.reply.usage, before.config.price));
+  run.usageByMessage.set(made.n, replyUsage(event.reply, before.config.price));
 }
 
 /** Records the attempts of an activity that has ended. */
