@@ -141,6 +141,7 @@ export {
   readRecording,
   writeRecording,
   type RecordedFact,
+  type RecordedRequest,
   type RecordedRun,
   type Recording,
 } from './recordings/recording.js';

@@ -1,6 +1,7 @@
 import type { AgentDefinition } from '../core/definition/definition.js';
 import { definitionShape } from '../core/guards/definition.js';
 import { isReadsResult } from '../core/guards/recorded.js';
+import { openRequest } from '../core/requests/open-requests.js';
 import type { Ask } from '../core/input/inbox.js';
 import type { RunInput } from '../core/input/input.js';
 import { type Json, isObject, textField } from '../core/text/json.js';
@@ -9,8 +10,13 @@ import { type Message, type ToolCall, parseCallId } from '../core/transcript/mes
 import { findCall } from '../core/transcript/transcript.js';
 import type { Decision } from '../core/transcript/request.js';
 import type { HistoryEvent } from '../history/history-event.js';
-import { type Projection, project } from '../history/projection.js';
-import type { RecordedFact, RecordedRun } from './recording.js';
+import {
+  type Projection,
+  type Projector,
+  createProjector,
+  project,
+} from '../history/projection.js';
+import { type RecordedFact, type RecordedRun, subjectOf } from './recording.js';
 
 /** The events of a run, segment by segment, oldest first. */
 export interface RunEvents {
@@ -81,7 +87,8 @@ function factsIn(
 ): readonly RecordedFact[] {
   const scheduled = new Map<number, Extract<HistoryEvent, { type: 'scheduled' }>>();
   const admitted = new Map<string, { readonly name: string; readonly input: unknown }>();
-  return events.flatMap((event): readonly RecordedFact[] => {
+  const run = createProjector();
+  const toFacts = (event: HistoryEvent): readonly RecordedFact[] => {
     const { at } = event;
     switch (event.type) {
       case 'scheduled':
@@ -105,9 +112,9 @@ function factsIn(
         admitted.set(event.updateId, event.request);
         return [];
       case 'update':
-        return received(at, event.request ?? admitted.get(event.updateId));
+        return received(run, at, event.request ?? admitted.get(event.updateId));
       case 'signal':
-        return received(at, event);
+        return received(run, at, event);
       case 'child-started':
         return [{ at, type: 'called', call: event.call, run: event.child }];
       case 'cancel-requested':
@@ -115,6 +122,11 @@ function factsIn(
       default:
         return [];
     }
+  };
+  return events.flatMap((event) => {
+    const facts = toFacts(event);
+    run.push(event);
+    return facts;
   });
 }
 
@@ -151,7 +163,9 @@ function inlineResults(
   });
 }
 
+/** `run`: as it was just before. */
 function received(
+  run: Projector,
   at: number,
   request: { readonly name: string; readonly input: unknown } | undefined,
 ): readonly RecordedFact[] {
@@ -160,7 +174,12 @@ function received(
   if ((name === 'ask' || name === 'message') && isAsk(input)) {
     return [{ at, type: 'message', message: input }];
   }
-  if (name === 'resolve' && isDecision(input)) return [{ at, type: 'decision', decision: input }];
+  if (name === 'resolve' && isDecision(input)) {
+    const { state } = run.view();
+    const open = state === null ? undefined : openRequest(state, { id: input.request, run: '' });
+    const about = open === undefined ? {} : { about: subjectOf(open) };
+    return [{ at, type: 'decision', decision: input, ...about }];
+  }
   return [{ at, type: 'control', name, input: toJson(input) }];
 }
 

@@ -32,7 +32,7 @@ import {
 } from '../core/transcript/message-shapes.js';
 import type { Message, ToolCall } from '../core/transcript/messages.js';
 import type { Outcome } from '../core/transcript/outcome.js';
-import type { Decision } from '../core/transcript/request.js';
+import type { Decision, Request, RequestKind } from '../core/transcript/request.js';
 
 /**
  * What happened to a recorded run, in the order of its history. `at`: Unix time in ms, by the server.
@@ -72,13 +72,42 @@ export type RecordedFact = { readonly at: number } & (
       readonly error: { readonly type: string; readonly message: string };
     }
   | { readonly type: 'message'; readonly message: Ask }
-  | { readonly type: 'decision'; readonly decision: Decision }
+  | {
+      readonly type: 'decision';
+      readonly decision: Decision;
+      /** What was decided; absent if no request was open under its id. */
+      readonly about?: RecordedRequest;
+    }
   /** Limits, pauses, and the like: an update or a signal under its own name. */
   | { readonly type: 'control'; readonly name: string; readonly input: Json }
   /** An agent was called, as the run with this id. */
   | { readonly type: 'called'; readonly call: string; readonly run: string }
   | { readonly type: 'cancel' }
 );
+
+/** What a request was about, without the run: its digest names the run, which a rerun is not. */
+export interface RecordedRequest {
+  readonly kind: RequestKind;
+  readonly tool?: string;
+  /** The arguments as the tool gets them, as JSON. */
+  readonly arguments?: string;
+  /** The words that a person read, of a question or a plan. */
+  readonly shown?: string;
+}
+
+/** Returns what a request is about. */
+export function subjectOf({ kind, tool, ...request }: Request): RecordedRequest {
+  const args = request.parsed ?? request.arguments;
+  return {
+    kind,
+    ...(tool !== undefined && { tool }),
+    ...(args !== undefined && { arguments: args }),
+    ...(SHOWN.includes(kind) && { shown: request.shown }),
+  };
+}
+
+/** Their words are their subject. */
+const SHOWN: readonly RequestKind[] = ['question', 'plan'];
 
 /** One run of a recording: the recorded run itself, or that of an agent that it called. */
 export interface RecordedRun {
@@ -133,6 +162,13 @@ const recordedValue = shape<Json>('an object', isObject);
 const call: Shape<ToolCall> = callShape;
 const place = { at: amount, turn: amount, step: amount };
 
+const aboutShape = fields<RecordedRequest>({
+  kind: shape<RequestKind>('a kind of request', (value) => typeof value === 'string'),
+  tool: optional(text),
+  arguments: optional(text),
+  shown: optional(text),
+});
+
 const fact = tagged<RecordedFact, 'type'>('type', {
   reply: fields({ ...place, type: oneOf('reply'), reply: recordedValue, tookMs: amount }),
   result: fields({
@@ -160,7 +196,12 @@ const fact = tagged<RecordedFact, 'type'>('type', {
     }),
   }),
   message: fields({ at: amount, type: oneOf('message'), message: ask }),
-  decision: fields({ at: amount, type: oneOf('decision'), decision: decisionShape }),
+  decision: fields<Extract<RecordedFact, { readonly type: 'decision' }>>({
+    at: amount,
+    type: oneOf('decision'),
+    decision: decisionShape,
+    about: optional(aboutShape),
+  }),
   control: fields({ at: amount, type: oneOf('control'), name: text, input: json }),
   called: fields({ at: amount, type: oneOf('called'), call: text, run: text }),
   cancel: fields({ at: amount, type: oneOf('cancel') }),

@@ -1,8 +1,9 @@
 import type { Agent } from '../agents/agent.js';
 import { InputError } from '../core/errors.js';
 import type { Limits } from '../core/definition/definition.js';
-import { type Json, isObject, sha256Hex } from '../core/text/json.js';
+import { type Json, canonicalJson, isObject, sha256Hex } from '../core/text/json.js';
 import type { Outcome } from '../core/transcript/outcome.js';
+import { parseCallId } from '../core/transcript/messages.js';
 import type { Request } from '../core/transcript/request.js';
 import { decodeEvent } from '../history/decode-event.js';
 import type { MemoryOptions, MemoryRun } from '../memory/run-in-memory.js';
@@ -20,7 +21,13 @@ import {
   send,
   setRunLimits,
 } from '../testing/actions.js';
-import { type Divergence, createDivergence, firstDifference } from './divergence.js';
+import {
+  type Divergence,
+  comparedCall,
+  createDivergence,
+  firstDifference,
+  nearestCall,
+} from './divergence.js';
 import { recordEvents } from './record-histories.js';
 import { recordedAgent } from './recorded-agent.js';
 import {
@@ -38,6 +45,7 @@ import {
   type RecordedRun,
   type Recording,
   createRecording,
+  subjectOf,
 } from './recording.js';
 
 /** A model to try: its name at a provider, an entry as in a configuration, or an adapter. */
@@ -156,6 +164,8 @@ export async function modelFrom(model: CandidateModel): Promise<Model> {
 /** The name of an entry that is given alone. */
 const MODEL = 'model';
 
+type DecisionFact = Extract<RecordedFact, { readonly type: 'decision' }>;
+
 /** Returns what happens to the rerun from outside, as it was recorded. */
 function scriptOf(recording: Recording, found: Found): MemoryOptions {
   const [root] = recording.runs;
@@ -165,17 +175,13 @@ function scriptOf(recording: Recording, found: Found): MemoryOptions {
   const decisions = factsOf(recording, 'decision').map((placed) => ({ ...placed, isUsed: false }));
   const decide = (request: Request, runId: string): Action => {
     const open = decisions.filter(({ run, isUsed }) => !isUsed && run.id === runId);
-    const next =
-      open.find(({ fact }) => fact.decision.digest === request.digest) ??
-      open.find(({ fact }) => fact.decision.request === request.id);
+    const same = open.filter(({ fact }) => isAbout(request, fact));
+    const next = same.find(({ fact }) => fact.decision.request === request.id) ?? same[0];
     if (next === undefined) {
-      found.request ??= createDivergence({
-        agent: recording.runs.find(({ id }) => id === runId)?.agent ?? root.agent,
-        turn: 1,
-        step: 0,
-        kind: 'request',
-        actual: request.shown,
-        recorded: null,
+      const asking = recording.runs.find(({ id }) => id === runId)?.agent ?? root.agent;
+      found.request ??= undecided(request, {
+        agent: asking,
+        open: open.map(({ fact }) => fact),
       });
       return noDecision();
     }
@@ -193,6 +199,34 @@ function scriptOf(recording: Recording, found: Found): MemoryOptions {
     env: {},
     on: { request: { '*': decide }, waiting, step },
   };
+}
+
+/** Returns the difference of a request that no recorded decision is about. */
+function undecided(
+  request: Request,
+  { agent, open }: { readonly agent: string; readonly open: readonly DecisionFact[] },
+): Divergence {
+  const { turn, step } = parseCallId({ id: request.call ?? '' });
+  const place = { agent, turn: Math.max(turn, 1), step };
+  const { tool, arguments: args = '' } = subjectOf(request);
+  const others = open.flatMap(({ about }) =>
+    about?.tool === undefined || about.kind !== request.kind || about.tool !== tool
+      ? []
+      : [comparedCall({ name: about.tool, arguments: about.arguments ?? '' })],
+  );
+  const [recorded] = others;
+  if (tool === undefined || recorded === undefined) {
+    return createDivergence({ ...place, kind: 'request', actual: request.shown, recorded: null });
+  }
+  const actual = comparedCall({ name: tool, arguments: args });
+  const nearest = nearestCall(actual, others);
+  return createDivergence({ ...place, kind: 'call', actual, recorded, nearest });
+}
+
+/** Whether a decision was made about a request like this one: for another one, consent is not known. */
+function isAbout(request: Request, { decision: made, about }: DecisionFact): boolean {
+  if (about === undefined) return made.request === request.id;
+  return canonicalJson({ ...about }) === canonicalJson({ ...subjectOf(request) });
 }
 
 /** Returns the messages that the run waited for, and what joined a turn, by model calls. */

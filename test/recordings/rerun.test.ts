@@ -195,8 +195,22 @@ describe('a rerun with another model', () => {
       actual: { tool: 'refund', arguments: { order: 17, euros: 30 } },
       recorded: { tool: 'refund', arguments: { euros: 20, order: 17 } },
       nearest: { tool: 'refund', arguments: { euros: 20, order: 17 } },
-      text: 'desk, turn 1, step 3: called refund {"order":17,"euros":30}; recorded refund {"euros":20,"order":17}',
+      text: 'desk, turn 1, step 3: called refund {"euros":30,"order":17}; recorded refund {"euros":20,"order":17}',
     });
+    expect(executed).toEqual([]);
+  });
+
+  test('gives no decision about one call to another call with the same number', async () => {
+    executed.length = 0;
+    const other = scriptedModel([
+      replyCall('look', { order: 0 }),
+      replyCall('refund', { order: 17, euros: 9_000 }),
+      replyText('Paid.'),
+    ]);
+    const { divergence, requests } = await rerun(recording, { agent: desk, model: other });
+    expect(divergence).toMatchObject({ kind: 'call', turn: 1, step: 2 });
+    expect(divergence?.text).toContain('9000');
+    expect(requests.map(({ decided }) => decided)).toEqual([[]]);
     expect(executed).toEqual([]);
   });
 
