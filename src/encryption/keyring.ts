@@ -105,7 +105,7 @@ export function encryptionProblem(options: unknown, at = 'encryption'): string |
   return `${at}: current: expected the id of one of the keys (${ids.join(', ')}), got ${show(current)}; name the key that encrypts`;
 }
 
-/** Reads the variable; null if it is not set. Throws an `InputError` for a key without an id. */
+/** Reads the variable; null if it is not set. Throws an `InputError` for a key without an id, or an id twice. */
 function keysIn(text = ''): EncryptionOptions | null {
   const parts = text.split(',').filter((part) => part.trim() !== '');
   if (parts.length === 0) return null;
@@ -118,6 +118,12 @@ function keysIn(text = ''): EncryptionOptions | null {
     const at = part.indexOf(':');
     return [part.slice(0, at).trim(), part.slice(at + 1).trim()] as const;
   });
+  const twice = keys.find(([id], at) => keys.findIndex(([other]) => other === id) !== at);
+  if (twice !== undefined) {
+    throw new InputError(
+      `${KEYS_VARIABLE}: expected each id once, got ${show(twice[0])} twice; a new key needs an id of its own`,
+    );
+  }
   return { keys: Object.fromEntries(keys), current: keys[0]?.[0] ?? '' };
 }
 

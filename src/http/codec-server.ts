@@ -49,7 +49,6 @@ export function codecServer({
       allowHeaders: ['authorization', 'content-type', 'x-namespace'],
     }),
   );
-  app.use(bodyLimit({ maxSize: MAX_BYTES, onError: (c) => c.text('the body is too large', 413) }));
   app.use(async (c, next) => {
     const origin = c.req.header('origin');
     if (origin !== undefined && !isAllowed(origin)) {
@@ -57,8 +56,14 @@ export function codecServer({
     }
     return await next();
   });
+  // Only whoever has the token makes this process read a body.
+  const limit = bodyLimit({
+    maxSize: MAX_BYTES,
+    onError: (c) => c.text('the body is too large', 413),
+  });
   for (const work of ['encode', 'decode'] as const) {
-    app.on('POST', [`/${work}`, `/:token/${work}`], async (c) => {
+    const paths = [`/${work}`, `/:token/${work}`];
+    app.on('POST', paths, async (c, next) => {
       const bearer = /^Bearer (.+)$/i.exec(c.req.header('authorization') ?? '')?.[1];
       if (!isSame(bearer ?? c.req.param('token') ?? '', token)) {
         return c.text(
@@ -66,6 +71,9 @@ export function codecServer({
           401,
         );
       }
+      return await next();
+    });
+    app.on('POST', paths, limit, async (c) => {
       const json: unknown = await c.req.json().catch(() => null);
       const given = body.safeParse(json);
       if (!given.success) {

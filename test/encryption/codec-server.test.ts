@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { codecServer } from '../../src/http/codec-server.js';
 import { encryptionCodec } from '../../src/encryption/payload-codec.js';
 import { commandLine, type RunningCommand } from '../support/command.js';
 
@@ -73,6 +74,26 @@ test('takes the token as a bearer token, too, and refuses any other', async () =
     expect(refused.status).toBe(401);
     expect(await refused.text()).not.toContain('aubergine');
   }
+});
+
+test('without the token, no byte of a body is read', async () => {
+  const codec = encryptionCodec({ keys: { k1: key }, current: 'k1' });
+  const handle = codecServer({ codec, token: 'right', origins: [] });
+  let isRead = false;
+  const body = new ReadableStream(
+    {
+      pull(stream) {
+        isRead = true;
+        stream.enqueue(Buffer.from('{}'));
+        stream.close();
+      },
+    },
+    { highWaterMark: 0 },
+  );
+  const request = { method: 'POST', body, duplex: 'half' };
+  const answer = await handle(new Request('http://127.0.0.1/wrong/decode', request));
+  expect(answer.status).toBe(401);
+  expect(isRead).toBe(false);
 });
 
 test.each([

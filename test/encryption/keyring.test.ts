@@ -101,6 +101,7 @@ test.each([
 test.each([
   [older, /expected ID:KEY, .*got a key without an id; write .*k1:KEY/],
   [`:${older}`, /expected ids of 1 to 64 letters.*got ""/],
+  [`k1:${older},k2:${newer},k1:${newer}`, /expected each id once, got "k1" twice/],
   ['k1:tooshort', /key "k1": expected base64 of 32 bytes \(44 characters\), got 8 characters/],
 ])('a variable with %s is refused', (value, message) => {
   const read = (): unknown => keyringFrom(undefined, { [KEYS_VARIABLE]: value });
