@@ -88,6 +88,18 @@ export function sealedFailures(given: WorkerInterceptors = {}): WorkerIntercepto
 /** Errors that the SDK handles itself, by name. */
 const HANDLED = new Set(['AbortError', 'CompleteAsyncError']);
 
+/**
+ * The types of failures that perdure itself names. Any other is the word of a provider, an adapter, or
+ * an error of user code, and no codec encrypts it.
+ */
+const OWN_TYPES = new Set(
+  (
+    'AgentNeedsTime AgentRefused AgentUnknown ForeignContext ForkRefused McpUnreachable NotifyFailed ' +
+    'Retry Undelivered'
+  ).split(' '),
+);
+const HIDDEN_TYPE = 'Encrypted';
+
 const sealFailures: ActivityInterceptorsFactory = () => ({
   inbound: {
     async execute(input, next) {
@@ -98,6 +110,8 @@ const sealFailures: ActivityInterceptorsFactory = () => ({
         if (isHandled || error instanceof CancelledFailure) throw error;
         const failure = ensureApplicationFailure(error);
         const converted = sealing.errorToFailure(failure, defaultPayloadConverter);
+        const { applicationFailureInfo: info } = converted;
+        if (info && !OWN_TYPES.has(info.type ?? '')) info.type = HIDDEN_TYPE;
         throw Object.assign(failure, { failure: converted });
       }
     },

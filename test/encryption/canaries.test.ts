@@ -20,6 +20,7 @@ const PLACES = [
   'result',
   'failure',
   'modelerror',
+  'errortype',
   'note',
   'by',
   'tag',
@@ -58,7 +59,7 @@ const model = {
     const last = messages.at(-1);
     const text = JSON.stringify(last);
     if (last.role !== 'user') return replyText('done');
-    if (text.includes('BREAK')) throw new ModelError('no: ${canary('modelerror')}', { type: 'refused', kind: 'request' });
+    if (text.includes('BREAK')) throw new ModelError('no: ${canary('modelerror')}', { type: '${canary('errortype')}', kind: 'request' });
     const [, name] = /do (\\w+)/.exec(text) ?? [];
     if (name === 'helper') return replyCall('helper', { message: '${canary('childinput')}' });
     return name === undefined ? replyText('hello') : replyCall(name, { what: '${canary('arguments')}' });
