@@ -90,7 +90,7 @@ test('without the token, no byte of a body is read', async () => {
     },
     { highWaterMark: 0 },
   );
-  const request = { method: 'POST', body, duplex: 'half' };
+  const request = { method: 'POST', body, duplex: 'half' as const };
   const answer = await handle(new Request('http://127.0.0.1/wrong/decode', request));
   expect(answer.status).toBe(401);
   expect(isRead).toBe(false);
