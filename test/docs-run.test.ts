@@ -144,7 +144,11 @@ async function outputOf(file: string): Promise<string> {
   });
 }
 
-const pages = ['README.md', ...(await readdir(join(root, 'docs'))).map((name) => `docs/${name}`)];
+const pages = [
+  'README.md',
+  'skills/perdure/SKILL.md',
+  ...(await readdir(join(root, 'docs'))).map((name) => `docs/${name}`),
+];
 const withBlocks = await Promise.all(
   pages
     .filter((page) => page.endsWith('.md'))

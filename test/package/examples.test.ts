@@ -38,7 +38,11 @@ test('every example in a doc comment or a document is a complete program that co
   await writeFile(join(folder, 'perdure.config.ts'), config);
   const pages = (await readdir(join(root, 'docs'))).filter((name) => name.endsWith('.md'));
   expect(pages).toContain('graphs.md');
-  for (const name of ['README.md', ...pages.map((page) => `docs/${page}`)]) {
+  for (const name of [
+    'README.md',
+    'skills/perdure/SKILL.md',
+    ...pages.map((page) => `docs/${page}`),
+  ]) {
     const snippets = snippetsOf(await readFile(join(root, name), 'utf8'));
     for (const [index, snippet] of snippets.entries()) {
       const file = `${name.replaceAll(/[/.]/g, '-')}.${index}.ts`;

@@ -1,0 +1,55 @@
+import { readFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { EXIT } from '../src/cli/context.js';
+
+const ROOT = new URL('../', import.meta.url).pathname;
+
+/** The texts of all files below a folder with one of these endings. */
+function textsBelow(folder: string, endings: RegExp): readonly string[] {
+  return readdirSync(join(ROOT, folder), { recursive: true })
+    .map(String)
+    .filter((name) => endings.test(name))
+    .map((name) => readFileSync(join(ROOT, folder, name), 'utf8'));
+}
+
+const pages = [
+  ...textsBelow('docs', /\.md$/),
+  ...['README.md', 'SECURITY.md', 'CONTRIBUTING.md'].map((name) =>
+    readFileSync(join(ROOT, name), 'utf8'),
+  ),
+].join('\n');
+const source = textsBelow('src', /\.ts$/).join('\n');
+
+/** What processes of perdure set for each other, and symbols of code. */
+const INTERNAL = new Set([
+  'PERDURE_ASK',
+  'PERDURE_CANCEL_TURN',
+  'PERDURE_LIVE_UNREACHABLE',
+  'PERDURE_REPORTS_FILES',
+  'PERDURE_SERVER_OWNER_PID',
+]);
+
+test('a page names every environment variable that the product reads', () => {
+  const names = new Set(
+    [...source.matchAll(/['"`.[](PERDURE_[A-Z_]*[A-Z])\b/g)].map(([, name = '']) => name),
+  );
+  expect(names.size).toBeGreaterThan(8);
+  expect([...names].filter((name) => !INTERNAL.has(name) && !pages.includes(name))).toEqual([]);
+});
+
+test('docs/command.md names every exit code', () => {
+  const text = readFileSync(join(ROOT, 'docs/command.md'), 'utf8');
+  const [, section = ''] = text.split(/^## Exit codes.*$/m);
+  const [table = ''] = section.split(/^## /m);
+  const missing = Object.values(EXIT).filter((code) => !new RegExp(`\\b${code}\\b`).test(table));
+  expect(missing).toEqual([]);
+});
+
+test('a page names every export of every entry point', () => {
+  const entries: Readonly<Record<string, readonly string[]>> = JSON.parse(
+    readFileSync(join(ROOT, 'test/package/entry-names.json'), 'utf8'),
+  );
+  const names = new Set(Object.values(entries).flat());
+  expect([...names].filter((name) => !new RegExp(`\\b${name}\\b`).test(pages))).toEqual([]);
+});
