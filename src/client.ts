@@ -55,6 +55,11 @@ export type {
   ScheduleRow,
 } from './client/schedule/view.js';
 
+// Audit
+export { auditRuns } from './client/audit.js';
+export { verifyAudit } from './history/audit.js';
+export type { AuditAct, AuditCheck, AuditEntry, AuditFact } from './history/audit.js';
+
 // Encryption
 export type { EncryptionOptions } from './encryption/keyring.js';
 export { encryptionCodec } from './encryption/payload-codec.js';

@@ -141,6 +141,10 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Listed | ListedG
       summary: 'export the history of a run as JSON',
       load: async () => (await import('./commands/status.js')).exportRun,
     },
+    audit: {
+      summary: 'write who did what in runs as a log that is chained by hash, or check one',
+      load: async () => (await import('./commands/audit.js')).audit,
+    },
     record: {
       summary: 'record a run as a test case, to execute again with rerun',
       load: async () => (await import('./commands/record.js')).record,

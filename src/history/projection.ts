@@ -14,6 +14,7 @@ import {
 } from './reader/history-reader.js';
 import {
   type BlockedSince,
+  type DecisionView,
   type EndedEvent,
   type EndedTurnOf,
   type EventOf,
@@ -26,6 +27,7 @@ import {
 export { endOutcome, newerPatch, repliesIn, visitKey, writtenByNewer } from './reader/run-view.js';
 export type {
   BlockedSince,
+  DecisionView,
   EndedEvent,
   EndedTurnOf,
   EventOf,
@@ -42,6 +44,8 @@ export interface Projection {
   readonly messages: readonly Message[];
   /** The usage of this segment's model calls, by the number of the message that each produced. */
   readonly usageByMessage: ReadonlyMap<number, Usage>;
+  /** The decisions of people in this segment, oldest first. */
+  readonly decisions: readonly DecisionView[];
   /** Turns that have ended in this segment, oldest first. */
   readonly turns: readonly EndedTurnOf[];
   /** Activities in flight, by the id of the event that scheduled them. */

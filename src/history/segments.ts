@@ -11,7 +11,7 @@ import {
 import { decodeEvent } from './decode-event.js';
 import type { History, HistoryEvent } from './history-event.js';
 import { type EventOf, type Projection, project } from './projection.js';
-import { readArchivedSegment } from './read-run.js';
+import { type RunReading, readArchivedSegment } from './read-run.js';
 
 /** An earlier segment of a run. */
 export interface Segment {
@@ -42,6 +42,27 @@ export async function readSegment(client: Client, place: SegmentPlace): Promise<
   if (history === null) return null;
   const events = (history.events ?? []).map(decodeEvent);
   return { history, events, view: project(events), previousRunId: previousRunId(events) };
+}
+
+/**
+ * Reads the events of all segments of a run, oldest first, up to one that neither the server nor the
+ * archive keeps: `lost` is its run id, or null.
+ */
+export async function readSegments(
+  { client, archive }: { readonly client: Client; readonly archive: Archive },
+  { id, events }: Pick<RunReading, 'id' | 'events'>,
+): Promise<{
+  readonly segments: readonly (readonly HistoryEvent[])[];
+  readonly lost: string | null;
+}> {
+  const segments = [events];
+  for (let runId = previousRunId(events); runId !== '';) {
+    const segment = await readSegment(client, { id, runId, archive });
+    if (segment === null) return { segments, lost: runId };
+    segments.unshift(segment.events);
+    runId = segment.previousRunId;
+  }
+  return { segments, lost: null };
 }
 
 async function readSegmentHistory(

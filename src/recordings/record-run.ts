@@ -5,9 +5,8 @@ import { partsOfClient } from '../client/create-client.js';
 import { InputError, NoRunError } from '../core/errors.js';
 import { visible } from '../core/state/summaries.js';
 import { isObject } from '../core/text/json.js';
-import type { HistoryEvent } from '../history/history-event.js';
-import { type RunReading, readRun } from '../history/read-run.js';
-import { previousRunId, readSegment } from '../history/segments.js';
+import { readRun } from '../history/read-run.js';
+import { readSegments } from '../history/segments.js';
 import type { Archive, BlobStore } from '../storage/blob-store.js';
 import { calledRuns, recordEvents } from './record-histories.js';
 import { type RecordedRun, type Recording, createRecording } from './recording.js';
@@ -87,31 +86,18 @@ async function recordOne(
     return null;
   });
   if (reading === null) return null;
-  const segments = await readSegments({ client, archive }, reading);
+  const { segments, lost } = await readSegments({ client, archive }, reading);
+  if (lost !== null) {
+    throw new InputError(
+      `run: expected all segments of "${visible(id)}", got none for ${lost}: the server has deleted ` +
+        'it, and the archive does not have it',
+    );
+  }
   const run = recordEvents({ id, segments });
   if (run !== null || !isRoot) return run;
   throw new InputError(
     `run: expected a run that a worker has begun, got "${visible(id)}", which has not started`,
   );
-}
-
-async function readSegments(
-  { client, archive }: Pick<RecordSources, 'client' | 'archive'>,
-  { id, events }: RunReading,
-): Promise<readonly (readonly HistoryEvent[])[]> {
-  const segments = [events];
-  for (let runId = previousRunId(events); runId !== '';) {
-    const segment = await readSegment(client, { id, runId, archive });
-    if (segment === null) {
-      throw new InputError(
-        `run: expected all segments of "${visible(id)}", got none for ${runId}: the server has deleted ` +
-          'it, and the archive does not have it',
-      );
-    }
-    segments.unshift(segment.events);
-    runId = segment.previousRunId;
-  }
-  return segments;
 }
 
 /** Reads every text to which the runs refer. */

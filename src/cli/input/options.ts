@@ -262,6 +262,8 @@ export const OPTIONS = {
   },
   run: { flags: '--run <id>', text: 'the graph of this run, with its progress' },
   out: { flags: '--out <file>', text: 'write to this file instead of stdout' },
+  verify: { flags: '--verify <file>', text: 'check a log offline' },
+  head: { flags: '--head <hash>', text: 'the hash of the last line, as audit printed it' },
   redact: {
     flags: '--redact',
     text: 'replace secrets by marks; without it, a secret is an error that names its place',

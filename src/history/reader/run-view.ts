@@ -1,4 +1,4 @@
-import type { AgentDefinition, ModelSettings } from '../../core/definition/definition.js';
+import type { AgentDefinition, Limits, ModelSettings } from '../../core/definition/definition.js';
 import { type GeneratedReply, isOutcome, isToolResult } from '../../core/guards/recorded.js';
 import type { RunInput } from '../../core/input/input.js';
 import type { Run } from '../../core/interpret/loop.js';
@@ -11,6 +11,7 @@ import { runCancelled } from '../../core/state/change.js';
 import {
   type FinishedTurn,
   NO_ACTIVITIES_PATCH,
+  type RecordedDecision,
   type RunState,
   SEMANTICS_PATCH,
 } from '../../core/state/state.js';
@@ -54,6 +55,12 @@ export interface EndedTurnOf extends FinishedTurn {
   readonly at: number;
 }
 
+/** A decision of a person, and the limits that apply after it. */
+export interface DecisionView {
+  readonly decision: RecordedDecision;
+  readonly limits: Limits;
+}
+
 /** What a visit of a graph's node has done in a segment. */
 export interface NodeWork {
   /** Model calls, including those of the node's function. */
@@ -72,6 +79,8 @@ export interface Remembered {
   readonly messages: Message[];
   /** The usage of each model call, by the number of the message that it produced. */
   readonly usageByMessage: Map<number, Usage>;
+  /** The decisions of people in this segment, with the limits of the run after each. */
+  readonly decisions: DecisionView[];
   /** Turns that have ended in this segment. */
   readonly turns: EndedTurnOf[];
   readonly inFlight: Map<number, InFlight>;
@@ -97,6 +106,7 @@ export function emptyRun(): ReadRun {
     input: null,
     messages: [],
     usageByMessage: new Map(),
+    decisions: [],
     turns: [],
     inFlight: new Map(),
     visits: new Map(),
@@ -114,6 +124,7 @@ export function copyRun(run: ReadRun): ReadRun {
     ...run,
     messages: [...run.messages],
     usageByMessage: new Map(run.usageByMessage),
+    decisions: [...run.decisions],
     turns: [...run.turns],
     inFlight: new Map(run.inFlight),
     visits: new Map(run.visits),
@@ -139,6 +150,9 @@ export function asRun(run: ReadRun, state: RunState): Run {
 function remember(run: ReadRun, event: RunEvent, before: RunState): void {
   const { state } = run;
   if (state === undefined) return;
+  if (event.type === 'decision-recorded') {
+    run.decisions.push({ decision: event.decision, limits: state.config.limits });
+  }
   if (event.type === 'turn-recorded' && before.turn.phase.type === 'over') {
     const { definition } = before.config;
     const { outcome } = before.turn.phase;

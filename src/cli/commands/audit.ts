@@ -1,0 +1,135 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import type { ListFilter } from '../../client/list-filter.js';
+import { listRuns } from '../../client/list.js';
+import { visible } from '../../core/state/summaries.js';
+import { type AuditEntry, readAudit, verifyAudit } from '../../history/audit.js';
+import { type CliContext, type Command, EXIT, type ExitCode, UsageError } from '../context.js';
+import { formatCount } from '../format/format.js';
+import { noteServer } from '../hosting/server-notes.js';
+import { withOptions } from '../input/options.js';
+import { openRun } from '../open-run.js';
+
+export interface AuditCommandOptions {
+  readonly ids: readonly string[];
+  readonly tag?: readonly string[];
+  readonly since?: string;
+  readonly before?: string;
+  readonly out?: string;
+  readonly verify?: string;
+  readonly head?: string;
+}
+
+const ABOUT =
+  '\nThe log says who started a run, sent a message, decided, paused, or changed limits, and which tools with a side effect\n' +
+  'were executed. It holds digests in place of texts and arguments. Each line has the hash of the one before, so a changed,\n' +
+  'removed, or added line is found by --verify. Keep the hash of the last line elsewhere, and give it with --head: without\n' +
+  'it, lines that are missing at the end are not found.';
+
+/**
+ * `audit ID...`: writes what people and tools have done in runs as JSON lines that are chained by hash.
+ * `audit --verify FILE` checks such a log offline.
+ */
+export const audit: Command<AuditCommandOptions> = {
+  declare: (entry) =>
+    withOptions(
+      entry.argument('[ids...]', 'runs; the agents that they have called are part of the log'),
+      'tag',
+      'since',
+      'before',
+      'out',
+      'verify',
+      'head',
+    ).addHelpText('after', ABOUT),
+  async run(context, options) {
+    return options.verify === undefined
+      ? await writeLog(context, options)
+      : await checkLog(context, { ...options, verify: options.verify });
+  },
+};
+
+async function writeLog(
+  context: CliContext,
+  { ids, tag, since, before, out, head }: AuditCommandOptions,
+): Promise<ExitCode> {
+  if (head !== undefined) throw new UsageError('--head: expected only with --verify; remove it');
+  const isFiltered = tag !== undefined || since !== undefined || before !== undefined;
+  if (ids.length > 0 === isFiltered) {
+    throw new UsageError(
+      'ids: expected ids of runs, or --tag, --since, or --before; give one of both',
+    );
+  }
+  const runs = isFiltered
+    ? await idsOf(context, {
+        ...(tag && { tag }),
+        ...(since !== undefined && { since }),
+        ...(before !== undefined && { before }),
+      })
+    : ids;
+  for (const id of ids) await openRun(context, id, { archive: true });
+  const { archive } = await context.stores();
+  const entries = await readAudit({ client: await context.client(), archive }, runs);
+  const text = entries.map((entry) => `${JSON.stringify(entry)}\n`).join('');
+  if (out === undefined) for (const line of text.trimEnd().split('\n')) context.out(line);
+  else await write(out, text);
+  noteHead(context, entries, out);
+  return EXIT.completed;
+}
+
+/** Returns the ids of all runs that the filter matches, oldest first. */
+async function idsOf(context: CliContext, filter: ListFilter): Promise<readonly string[]> {
+  noteServer(context, await context.server());
+  const client = await context.client();
+  const ids: string[] = [];
+  let cursor: string | null = null;
+  do {
+    const page: Awaited<ReturnType<typeof listRuns>> = await listRuns(client, {
+      ...filter,
+      ...(cursor !== null && { cursor }),
+    });
+    ids.push(...page.rows.map(({ id }) => id));
+    ({ cursor } = page);
+  } while (cursor !== null);
+  return ids.toReversed();
+}
+
+async function write(file: string, text: string): Promise<void> {
+  try {
+    await writeFile(file, text);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new UsageError(`--out: expected a writable file, got ${visible(file)} (${reason})`, {
+      cause: error,
+    });
+  }
+}
+
+function noteHead(context: CliContext, entries: readonly AuditEntry[], out?: string): void {
+  const last = entries.at(-1);
+  if (last === undefined) return context.note('No runs match, so the log is empty.');
+  const runs = new Set(entries.map(({ run }) => run)).size;
+  const where = out === undefined ? '' : ` written to ${visible(out)}`;
+  context.note(
+    `${formatCount(entries.length, 'entry', 'entries')} of ${formatCount(runs, 'run')}${where}; keep the head elsewhere: ${last.hash}`,
+  );
+}
+
+async function checkLog(
+  context: CliContext,
+  { ids, verify: file, head }: AuditCommandOptions & { readonly verify: string },
+): Promise<ExitCode> {
+  if (ids.length > 0) throw new UsageError('ids: expected none with --verify; remove them');
+  const text = await readFile(file, 'utf8').catch((error: unknown) => {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new UsageError(`--verify: expected a readable file, got ${visible(file)} (${reason})`, {
+      cause: error,
+    });
+  });
+  const check = verifyAudit(text, head === undefined ? {} : { head });
+  if (context.options.json) context.out(JSON.stringify(check));
+  else if (check.ok) {
+    context.out(`unchanged: ${formatCount(check.entries, 'entry', 'entries')}, head ${check.head}`);
+    if (head === undefined)
+      context.note('Compare the head with the one that you kept, or give it with --head.');
+  } else context.out(`changed: line ${check.line}: ${visible(check.problem)}`);
+  return check.ok ? EXIT.completed : EXIT.failed;
+}

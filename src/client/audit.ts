@@ -1,0 +1,28 @@
+import { type AuditEntry, readAudit } from '../history/audit.js';
+import type { PerdureClient } from './client-types.js';
+import { type RunLike, idOf } from './control.js';
+import { partsOfClient } from './create-client.js';
+
+/**
+ * Reads who did what in runs, and in those of the agents that they have called: a log that holds
+ * digests in place of texts, and in which each entry has the hash of the one before. It is derived from
+ * the histories on the server or in the archive, so nothing has to be prepared. Rejects with a
+ * `NoRunError` for an unknown run.
+ *
+ * @example
+ * ```ts
+ * import { writeFileSync } from 'node:fs';
+ * import { auditRuns, createClient } from 'perdure/client';
+ *
+ * const client = await createClient();
+ * const entries = await auditRuns(client, ['desk-17']);
+ * writeFileSync('audit.jsonl', entries.map((entry) => `${JSON.stringify(entry)}\n`).join(''));
+ * console.log(entries.at(-1)?.hash);
+ * ```
+ */
+export async function auditRuns(
+  client: PerdureClient,
+  runs: readonly RunLike<unknown>[],
+): Promise<readonly AuditEntry[]> {
+  return await readAudit(partsOfClient(client), runs.map(idOf));
+}

@@ -1,0 +1,256 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
+import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { audit } from '../../src/cli/commands/audit.js';
+import {
+  type AuditEntry,
+  type PerdureClient,
+  auditRuns,
+  createClient,
+  verifyAudit,
+} from '../../src/client.js';
+import { sha256Hex } from '../../src/core/text/json.js';
+import { replyCall, replyText, scriptedModel } from '../../src/testing.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { forgetSegments } from '../support/forget-run.js';
+import { type Place, runInProcess } from '../support/in-process.js';
+import { createMemoryRig } from '../support/memory-rig.js';
+import type { Rig } from '../support/rig.js';
+import { segmentsOf } from '../support/segments.js';
+
+const SECRETS = ['Refund order 17', 'Thanks', 'order-17', 'too late', 'Order 17?'];
+
+const look = defineTool({
+  name: 'look',
+  description: 'Looks.',
+  input: z.object({ at: z.string() }),
+  effect: 'read',
+  execute: () => 'late',
+});
+const note = defineTool({
+  name: 'note',
+  description: 'Notes.',
+  input: z.object({ about: z.string() }),
+  effect: 'keyed',
+  execute: () => 'noted',
+});
+const refund = defineTool({
+  name: 'refund',
+  description: 'Pays money back.',
+  input: z.object({ order: z.string() }),
+  effect: 'once',
+  approval: 'always',
+  execute: () => 'paid',
+});
+
+let rig: Rig;
+let client: PerdureClient;
+let entries: readonly AuditEntry[];
+let place: Place;
+const id = `audit-${Date.now()}`;
+
+beforeAll(async () => {
+  rig = await createMemoryRig();
+  place = { home: rig.home, client: rig.client, address: inject('temporalAddress') };
+  client = await createClient({ client: rig.client, taskQueue: rig.taskQueue, home: rig.home });
+  const clerk = defineAgent({
+    name: 'clerk',
+    description: 'Looks.',
+    instructions: 'Look.',
+    model: 'clerk',
+    tools: [look, note],
+  });
+  const desk = defineAgent({
+    name: 'desk',
+    instructions: 'Help.',
+    model: 'desk',
+    tools: [refund],
+    agents: [clerk],
+  });
+  const models = {
+    desk: scriptedModel([
+      replyCall('clerk', { message: 'Order 17?' }),
+      replyCall('refund', { order: 'order-17' }),
+      replyText('Paid.'),
+      replyCall('refund', { order: 'order-17b' }),
+      replyText('No.'),
+    ]),
+    clerk: scriptedModel([
+      replyCall('look', { at: '17' }),
+      replyCall('note', { about: 'order-17' }),
+      replyText('It is late.'),
+    ]),
+  };
+  await rig.worker([desk], { models, segment: { steps: 2, bytes: 2_000_000 } });
+  const run = await client.start(desk, 'Refund order 17', { id, open: true, by: 'ann' });
+  await decide({ as: 'approve', by: 'bob' });
+  await client.result(run);
+  await client.pause(run, { by: 'carl' });
+  await client.resume(run, { by: 'carl' });
+  await client.setLimits(run, { steps: 30 });
+  await client.send(run, 'Thanks', { by: 'dora' });
+  await decide({ as: 'deny', by: 'bob', note: 'too late' });
+  await client.result(run, { turn: 2 });
+  await client.close(run);
+  await rig.end(rig.client.workflow.getHandle(id));
+  entries = await auditRuns(client, [id]);
+});
+afterAll(async () => {
+  await client?.disconnect();
+  await rig?.close();
+});
+
+async function decide(as: { as: 'approve' | 'deny'; by: string; note?: string }): Promise<void> {
+  const request = await vi.waitFor(
+    async () => {
+      const [pending] = (await client.status(id)).pending;
+      if (pending === undefined) throw new Error('no request is open');
+      return pending;
+    },
+    { timeout: 20_000, interval: 20 },
+  );
+  await client.resolve(id, { request: request.id, digest: request.digest, ...as });
+}
+
+/** Returns what happened, in a few words each. */
+function told(log: readonly AuditEntry[]): readonly string[] {
+  return log.map((entry) => {
+    const by = entry.by === undefined ? '' : ` by ${entry.by}`;
+    switch (entry.type) {
+      case 'started':
+        return `started ${entry.agent}${by}`;
+      case 'sent':
+        return `sent in turn ${entry.turn}${by}`;
+      case 'decided':
+        return `${[entry.what, entry.as].filter(Boolean).join(' ')}${by}`;
+      case 'executed':
+        return `executed ${entry.tool} ${entry.effect} ${String(entry.ok)}`;
+      case 'ended':
+        return `ended ${entry.reason}`;
+      default:
+        return entry.type;
+    }
+  });
+}
+
+describe('the audit log', () => {
+  test('says who did what in a run and in the agents that it called, across segments', () => {
+    expect(told(entries.filter(({ run }) => run === id))).toEqual([
+      'started desk by ann',
+      'sent in turn 1 by ann',
+      'called',
+      'resolve approve by bob',
+      'executed refund once true',
+      'pause by carl',
+      'resume by carl',
+      'setLimits',
+      'sent in turn 2 by dora',
+      'resolve deny by bob',
+      'close',
+      'ended closed',
+    ]);
+    expect(told(entries.filter(({ run }) => run !== id))).toEqual([
+      'started clerk by ann',
+      'sent in turn 1 by ann',
+      'executed note keyed true',
+      'ended answer',
+    ]);
+    const limits = entries.find((entry) => entry.type === 'decided' && entry.what === 'setLimits');
+    expect(limits).toMatchObject({ limits: { turn: { steps: 30 } } });
+  });
+
+  test('holds digests and no text', () => {
+    const text = JSON.stringify(entries);
+    for (const secret of SECRETS) expect(text).not.toContain(secret);
+    expect(text).toContain(sha256Hex('Refund order 17'));
+  });
+
+  const lines = (): string[] => entries.map((entry) => JSON.stringify(entry));
+
+  test('is found unchanged, and its head is the hash of the last line', () => {
+    const head = entries.at(-1)?.hash ?? '';
+    expect(verifyAudit(lines().join('\n'), { head })).toEqual({
+      ok: true,
+      entries: entries.length,
+      head,
+    });
+  });
+
+  test('shows every changed, removed, added, and moved line', () => {
+    for (const at of entries.keys()) {
+      const changed = lines();
+      changed[at] = (changed[at] ?? '').replace(/"at":"20/, '"at":"19');
+      expect(verifyAudit(changed.join('\n'))).toMatchObject({ ok: false, line: at + 1 });
+      const removed = lines().toSpliced(at, 1);
+      const isLast = at === entries.length - 1;
+      expect(verifyAudit(removed.join('\n')).ok).toBe(isLast);
+      const doubled = lines().toSpliced(at, 0, lines()[at] ?? '');
+      expect(verifyAudit(doubled.join('\n'))).toMatchObject({ ok: false, line: at + 2 });
+    }
+    expect(verifyAudit(lines().toReversed().join('\n'))).toMatchObject({ ok: false, line: 1 });
+  });
+
+  test('without its last lines is found by the head alone', () => {
+    const cut = lines().slice(0, -2).join('\n');
+    expect(verifyAudit(cut).ok).toBe(true);
+    expect(verifyAudit(cut, { head: entries.at(-1)?.hash ?? '' })).toMatchObject({
+      ok: false,
+      problem: expect.stringContaining('entries are missing'),
+    });
+  });
+
+  test.each(['x', '[]', '{"n":0}', '{"n":0,"previous":"","hash":""}', '{'])(
+    'refuses %s',
+    (line) => {
+      expect(verifyAudit(line)).toMatchObject({ ok: false, line: 1 });
+    },
+  );
+});
+
+describe('perdure audit', () => {
+  test('writes the log, and checks it', async () => {
+    const out = join(rig.home, 'audit.jsonl');
+    const written = await runInProcess(audit, { ids: [id], out }, place);
+    const head = entries.at(-1)?.hash ?? '';
+    expect(written.stderr).toContain(
+      `${entries.length} entries of 2 runs written to ${out}; keep the head elsewhere: ${head}`,
+    );
+    const checked = await runInProcess(audit, { ids: [], verify: out, head }, place);
+    expect(checked).toMatchObject({
+      code: 0,
+      stdout: `unchanged: ${entries.length} entries, head ${head}`,
+    });
+    const text = await readFile(out, 'utf8');
+    await writeFile(out, text.replace('"by":"bob"', '"by":"eve"'));
+    const changed = await runInProcess(audit, { ids: [], verify: out }, place);
+    expect(changed.code).not.toBe(0);
+    expect(changed.stdout).toContain('changed: line');
+  });
+
+  test.each([
+    [{ ids: [] }, 'ids: expected ids of runs, or --tag, --since, or --before'],
+    [{ ids: ['x'], tag: ['y'] }, 'give one of both'],
+    [{ ids: ['x'], head: 'y' }, '--head: expected only with --verify'],
+    [{ ids: ['x'], verify: 'y' }, 'ids: expected none with --verify'],
+    [{ ids: [], verify: '/nowhere' }, '--verify: expected a readable file'],
+  ])('refuses %j', async (options, message) => {
+    await expect(runInProcess(audit, options, place)).rejects.toThrow(message);
+  });
+});
+
+test('the audit log of a deleted run says what the archive has, and that the rest is lost', async () => {
+  const segments = await segmentsOf(rig.client, id);
+  expect(segments.length).toBeGreaterThan(1);
+  await forgetSegments(
+    rig.client,
+    id,
+    segments.map(({ runId }) => runId),
+  );
+  const whole = told(entries.filter(({ run }) => run === id));
+  const archived = told((await auditRuns(client, [id])).filter(({ run }) => run === id));
+  expect(archived.at(-1)).toBe('lost');
+  expect(archived.length).toBeGreaterThan(segments.length);
+  expect(whole).toEqual(expect.arrayContaining(archived.filter((act) => act !== 'lost')));
+});
