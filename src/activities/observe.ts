@@ -19,7 +19,7 @@ import type { RecordedReply } from '../core/transcript/outcome.js';
 import { costOf } from '../core/rules/spending.js';
 import type { AgentDefinition } from '../core/definition/definition.js';
 import type { ResolvedModel } from '../models/model-entry.js';
-import type { ModelReply, ModelRequest } from '../models/model.js';
+import { type ModelReply, type ModelRequest, isModelError } from '../models/model.js';
 import { redactJson } from '../secrets/redact.js';
 
 /** The attributes of a model call. */
@@ -51,7 +51,7 @@ export async function observeModelCall(
   { definition, model, input, request, content }: ModelCall,
   call: () => Promise<ModelReply>,
 ): Promise<TracedReply> {
-  const labels = { agent: definition.name, model: model.name };
+  const labels = { agent: definition.name, model: model.name, tenant: tenantOf(info) };
   const attributes = {
     ...placeOf(info, input),
     'gen_ai.operation.name': 'chat',
@@ -68,19 +68,30 @@ export async function observeModelCall(
     if (model.provider === FUNCTION) return;
     quietlyCount(meter, { ...CALLS, labels: { ...labels, outcome } });
   };
+  const began = performance.now();
+  const measure = (error?: unknown): void => {
+    if (model.provider !== FUNCTION) recordDuration(meter, { model, labels, began, error });
+  };
   return await inSpan(`chat ${model.name}`, options, async (noted) => {
     try {
       const reply = await call();
+      measure();
       count(reply.finish);
       noted.attributes(quietly(() => replyAttributes(reply, { model, content })) ?? {});
       countUsage(meter, reply, { model, labels });
       const span = noted.traceparent();
       return span === undefined ? reply : { ...reply, span };
     } catch (error) {
+      measure(error);
       count(isCancellation(error) ? 'cancelled' : 'error');
       throw error;
     }
   });
+}
+
+/** Returns the tenant for whom the server gives the activity its share; empty if there is none. */
+function tenantOf({ priority }: Context['info']): string {
+  return priority?.fairnessKey ?? '';
 }
 
 const CALLS = { name: 'perdure_model_calls', about: 'Attempts at model calls' };
@@ -88,7 +99,57 @@ const TOOLS = { name: 'perdure_tool_calls', about: 'Attempts at tool calls' };
 const TOKENS = { name: 'perdure_tokens', about: 'Tokens of model calls' };
 const COST = { name: 'perdure_cost_microdollars', about: 'Cost of model calls' };
 
+// The conventions of OpenTelemetry for generative AI, in the form of Prometheus, whose names have no dots.
+const USAGE = {
+  name: 'gen_ai_client_token_usage',
+  unit: '{token}',
+  about: 'Tokens of a model call',
+};
+const DURATION = {
+  name: 'gen_ai_client_operation_duration',
+  unit: 's',
+  about: 'Time of a model call',
+};
+
 type Labels = Readonly<Record<string, string>>;
+
+interface Measured {
+  readonly model: ModelCall['model'];
+  readonly labels: Labels;
+}
+
+function conventionalLabels({ model, labels }: Measured): Labels {
+  return {
+    gen_ai_operation_name: 'chat',
+    gen_ai_provider_name: model.provider,
+    gen_ai_request_model: model.name,
+    gen_ai_agent_name: labels['agent'] ?? '',
+    tenant: labels['tenant'] ?? '',
+  };
+}
+
+function recordDuration(
+  meter: Context['metricMeter'],
+  { began, error, ...measured }: Measured & { readonly began: number; readonly error: unknown },
+): void {
+  const { name, unit, about } = DURATION;
+  const seconds = (performance.now() - began) / 1_000;
+  const type = isModelError(error) ? error.details.type : '_OTHER';
+  const labels = {
+    ...conventionalLabels(measured),
+    error_type: error === undefined ? '' : isCancellation(error) ? 'cancelled' : type,
+  };
+  quietly(() => meter.createHistogram(name, 'float', unit, about).record(seconds, labels));
+}
+
+function recordTokens(
+  meter: Context['metricMeter'],
+  { tokens, type, ...measured }: Measured & { readonly tokens: number; readonly type: string },
+): void {
+  const { name, unit, about } = USAGE;
+  const labels = { ...conventionalLabels(measured), gen_ai_token_type: type };
+  quietly(() => meter.createHistogram(name, 'int', unit, about).record(tokens, labels));
+}
 
 /**
  * Adds to a counter. A value that no counter accepts, such as a negative one from a custom model,
@@ -114,8 +175,13 @@ function countUsage(
 ): void {
   if (model.provider === FUNCTION || reply.usage === undefined) return;
   const { inputTokens, outputTokens } = reply.usage;
-  quietlyCount(meter, { ...TOKENS, labels: { ...labels, type: 'input' }, value: inputTokens });
-  quietlyCount(meter, { ...TOKENS, labels: { ...labels, type: 'output' }, value: outputTokens });
+  for (const [type, tokens] of [
+    ['input', inputTokens],
+    ['output', outputTokens],
+  ] as const) {
+    quietlyCount(meter, { ...TOKENS, labels: { ...labels, type }, value: tokens });
+    recordTokens(meter, { model, labels, tokens, type });
+  }
   const cost = costOf(reply.usage, model.price);
   if (cost !== null) quietlyCount(meter, { ...COST, labels, value: Math.round(cost * MICROS) });
 }
@@ -181,7 +247,10 @@ export async function observeToolCall(
   };
   const options = { kind: INTERNAL_SPAN, attributes };
   const count = (outcome: string): void =>
-    quietlyCount(meter, { ...TOOLS, labels: { agent, tool: name, outcome } });
+    quietlyCount(meter, {
+      ...TOOLS,
+      labels: { agent, tool: name, tenant: tenantOf(info), outcome },
+    });
   return await inSpan(`execute_tool ${name}`, options, async (noted) => {
     try {
       const result = await execute();

@@ -1,7 +1,9 @@
 import {
   ActivityCancellationType,
+  type ActivityOptions,
   proxyActivities,
   proxyLocalActivities,
+  workflowInfo,
 } from '@temporalio/workflow';
 import type { Activities } from '../core/run/contract.js';
 import type { ParentClose, ToolDefinition } from '../core/definition/tool-definition.js';
@@ -193,6 +195,15 @@ export function followActivity(options: {
 }
 
 /**
+ * Returns the share of the run's tenant. Activities inherit it, but a worker is not told, and its metrics
+ * name the tenant.
+ */
+function shareOfRun(): Pick<ActivityOptions, 'priority'> {
+  const { fairnessKey } = workflowInfo().priority ?? {};
+  return fairnessKey === undefined ? {} : { priority: { fairnessKey } };
+}
+
+/**
  * A model call. `closing`: the call that ends a turn at a limit. `anywhere`: it is a probe, which
  * another worker should get.
  */
@@ -202,6 +213,7 @@ export function modelActivity(
 ) {
   return proxyActivities<Pick<Activities, 'callModel'>>({
     summary: eventSummary(options.summary),
+    ...shareOfRun(),
     ...(options.anywhere && { allowEagerDispatch: false }),
     startToCloseTimeout: MODEL_TIMEOUT_MS,
     heartbeatTimeout: heartbeatMs,
@@ -233,6 +245,7 @@ export function functionActivities(
 export function toolActivity(tool: ToolDefinition, summary: string, anywhere = false) {
   return proxyActivities<Pick<Activities, 'runTool'>>({
     summary: eventSummary(summary),
+    ...shareOfRun(),
     ...(anywhere && { allowEagerDispatch: false }),
     startToCloseTimeout: tool.timeoutMs + TOOL_MARGIN_MS,
     heartbeatTimeout: tool.heartbeatMs,

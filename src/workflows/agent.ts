@@ -22,7 +22,7 @@ import { startDeadlineTimer, createRunContext, recordNow, type RunContext } from
 import { effects } from './effects.js';
 import {
   handleQueries,
-  logFailedTurn,
+  reportTurn,
   publishStatus,
   recordTurnMemo,
   showDetails,
@@ -100,7 +100,7 @@ async function runToEnd(run: RunContext): Promise<Outcome> {
       if (error instanceof ContinueAsNew || !inTurn(run.state)) {
         run.ended = outcomeIn(error);
         if (run.ended !== null) {
-          logFailedTurn(run, run.ended);
+          reportTurn(run, run.ended);
           run.publishStatus();
         }
         throw error;
@@ -141,7 +141,8 @@ async function finish(run: RunContext, outcome: Outcome): Promise<void> {
   run.expiryTimer?.scope.cancel();
   await archiveAtEnd(run);
   if (run.state.open) recordTurnMemo(run.state.turn.number, outcome);
-  logFailedTurn(run, outcome);
+  // A turn that ended well was reported then, perhaps in an earlier segment.
+  if (outcome.status === 'failed') reportTurn(run, outcome);
   run.publishStatus();
   // Each accepted update gets its answer before the workflow closes.
   run.leaving = true;

@@ -30,7 +30,7 @@ import { memoryKey } from './calls/execute-call.js';
 import { runCalls } from './calls/run-calls.js';
 import { activityStart, blobCheck, blockedField, doWork } from './do-work.js';
 import type { AgentWorkflow } from './messages/definitions.js';
-import { logFailedTurn, recordTurnMemo, updatesHandled } from './messages/queries.js';
+import { reportTurn, recordTurnMemo, updatesHandled } from './messages/queries.js';
 import { checkProposal, continueRequests, publishRequests } from './requests.js';
 import {
   type RunContext,
@@ -290,7 +290,7 @@ function changed(run: RunContext, { type }: AtOnceAction): void {
       const outcome = getOutcome(run.state);
       if (outcome !== null) {
         recordTurnMemo(number, outcome);
-        logFailedTurn(run, outcome);
+        reportTurn(run, outcome);
       }
       if (!run.state.open) run.publishStatus();
       return;

@@ -40,8 +40,8 @@ export interface RunContext extends Run {
   ended: Outcome | null;
   /** The status that the search attributes show. */
   shown: string;
-  /** The number of the latest turn whose failure was logged; null for none. */
-  logged: number | null;
+  /** The number of the latest turn whose end was reported; null for none. */
+  reported: number | null;
   /** Publishes the status; called after each change that people can see. */
   readonly publishStatus: () => void;
   /** Publishes the open requests; called after each change of work that may affect them. */
@@ -91,7 +91,7 @@ export function createRunContext(
     leaving: false,
     ended: null,
     shown,
-    logged: null,
+    reported: null,
     publishStatus: () => publish.status(run),
     publishRequests: () => publish.requests(run),
     expiryTimer: null,

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:net';
 import { once } from 'node:events';
@@ -21,6 +22,19 @@ async function freePort(): Promise<number> {
   server.close();
   await once(server, 'close');
   return port;
+}
+
+/** Returns the metrics of the dashboard and the alerts that a worker writes whatever happens. */
+async function metricsShown(): Promise<readonly string[]> {
+  const files = ['grafana/perdure.json', 'prometheus/alerts.yml'];
+  const texts = await Promise.all(
+    files.map((file) => readFile(new URL(`../../docker/${file}`, import.meta.url), 'utf8')),
+  );
+  const names = texts.join('\n').match(/\b(?:perdure|gen_ai|temporal)_[a-z_]+/g) ?? [];
+  const labels = /^gen_ai_(?:request_model|provider_name|token_type|agent_name|operation_name)$/;
+  // A worker writes it at the first failure.
+  const later = ['temporal_workflow_task_execution_failed'];
+  return [...new Set(names)].filter((name) => !labels.test(name) && !later.includes(name));
 }
 
 test('a worker with its own runtime exposes metrics, and logs with pino', async () => {
@@ -52,7 +66,8 @@ test('a worker with its own runtime exposes metrics, and logs with pino', async 
     const handle = await rig.client.workflow.start('agent', {
       taskQueue: queue,
       workflowId: `${queue}-${agent}`,
-      args: [{ agent, message: 'go' }],
+      args: [{ agent, message: 'go', tenant: 'acme' }],
+      priority: { fairnessKey: 'acme' },
     });
     expect(await handle.result()).toMatchObject({ answer: 'a mountain' });
   }
@@ -71,7 +86,12 @@ test('a worker with its own runtime exposes metrics, and logs with pino', async 
   expect(value('perdure_tokens', 'agent="thinker"', 'type="input"')).toBe(200);
   expect(value('perdure_cost_microdollars', 'agent="scout"')).toBe(240);
   expect(value('perdure_tool_calls', 'tool="look"', 'outcome="ok"')).toBe(1);
-  expect(text).toContain('temporal_activity_execution_latency');
+  expect(value('perdure_turns', 'agent="scout"', 'status="completed"', 'reason="answer"')).toBe(1);
+  const usage = ['gen_ai_agent_name="scout"', 'gen_ai_provider_name="custom"', 'tenant="acme"'];
+  expect(value('gen_ai_client_token_usage_count', ...usage, 'gen_ai_token_type="input"')).toBe(2);
+  expect(value('gen_ai_client_token_usage_sum', ...usage, 'gen_ai_token_type="output"')).toBe(40);
+  expect(value('gen_ai_client_operation_duration_count', ...usage, 'error_type=""')).toBe(2);
+  expect((await metricsShown()).filter((name) => !text.includes(`${name}{`))).toEqual([]);
   child.kill('SIGTERM');
   await once(child, 'exit');
   const logs = lines.map((line) => JSON.parse(line) as { msg?: string; level?: number });

@@ -4,6 +4,7 @@ import {
   condition,
   defineQuery,
   log,
+  metricMeter,
   setCurrentDetails,
   setHandler,
   upsertMemo,
@@ -203,14 +204,20 @@ export function recordTurnMemo(turn: number, outcome: Outcome): void {
 }
 
 /**
- * Logs a turn that has failed, in one line without texts of the conversation. The SDK adds the run,
- * and drops the entry during a replay.
+ * Counts a turn that has ended, and logs one that has failed, in one line without texts of the
+ * conversation. The SDK adds the run, and drops both during a replay.
  */
-export function logFailedTurn(run: RunContext, outcome: Outcome): void {
+export function reportTurn(run: RunContext, outcome: Outcome): void {
   const { number } = run.state.turn;
-  if (outcome.status !== 'failed' || run.logged === number) return;
-  run.logged = number;
+  if (run.reported === number) return;
+  run.reported = number;
+  const { status, reason } = outcome;
+  const { agent, tenant = '' } = run.input;
+  metricMeter
+    .createCounter('perdure_turns', '', 'Ended turns')
+    .add(1, { agent, tenant, status, reason });
+  if (status !== 'failed') return;
   // A run whose input is refused has no turn yet.
   const what = number === 0 ? 'the start' : `turn ${number}`;
-  log.warn(`${what} of agent "${run.input.agent}" failed: ${outcome.reason}`);
+  log.warn(`${what} of agent "${agent}" failed: ${reason}`);
 }
