@@ -1,5 +1,6 @@
 import type { Command as Entry } from 'commander';
 import { expect, test } from 'vitest';
+import { declaredCommands } from '../../scripts/reference/commands.js';
 import { createProgram } from '../../src/cli/program.js';
 import { OPTIONS } from '../../src/cli/input/options.js';
 
@@ -13,15 +14,7 @@ interface Seen {
 async function allOptions(): Promise<readonly Seen[]> {
   const program = createProgram(async () => undefined);
   const found = optionsOf(program, '');
-  for (const path of pathsOf(program)) {
-    const fresh = createProgram(async () => undefined);
-    fresh.configureOutput({ writeOut: () => undefined, writeErr: () => undefined });
-    const entry = entryAt(fresh, path);
-    entry.configureOutput({ writeOut: () => undefined, writeErr: () => undefined });
-    // The help loads the module that declares the options.
-    await fresh.parseAsync([...path, '--help'], { from: 'user' }).catch(() => undefined);
-    found.push(...optionsOf(entry, path.join(' ')));
-  }
+  for (const { path, entry } of await declaredCommands()) found.push(...optionsOf(entry, path));
   return found;
 }
 
@@ -34,18 +27,6 @@ function optionsOf(entry: Entry, at: string): Seen[] {
       // Commander makes a parser of its own for each use of choices.
       meaning: [flags, description, argChoices?.join() ?? parseArg, mandatory, defaultValue],
     }));
-}
-
-function pathsOf(entry: Entry): readonly (readonly string[])[] {
-  return entry.commands.flatMap((one) => [
-    [one.name()],
-    ...pathsOf(one).map((path) => [one.name(), ...path]),
-  ]);
-}
-
-function entryAt(entry: Entry, [name, ...rest]: readonly string[]): Entry {
-  const found = entry.commands.find((one) => one.name() === name);
-  return found === undefined ? entry : entryAt(found, rest);
 }
 
 test('an option name has one meaning, one type, and one help text at every command', async () => {

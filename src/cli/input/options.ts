@@ -60,7 +60,7 @@ export const OPTIONS = {
     flags: '--address <host:port>',
     text: 'default: a running Temporal server, else embedded',
   },
-  namespace: { flags: '--namespace <name>', text: 'Temporal namespace' },
+  namespace: { flags: '--namespace <name>', text: 'of Temporal; default: `default`' },
   taskQueue: {
     flags: '--task-queue <name>',
     text: 'default: from the configuration, else perdure',
@@ -331,7 +331,7 @@ export const OPTIONS = {
   },
   origin: { flags: '--origin <origin...>', text: 'other pages that may use it' },
   noWorker: { flags: '--no-worker', text: 'host no worker' },
-  livePort: { flags: '--live-port <n>', text: 'port of live streams', parse: parseNumber },
+  livePort: { flags: '--live-port <n>', text: 'of live streams; default: any', parse: parseNumber },
   liveHost: {
     flags: '--live-host <host>',
     text: 'address of the live stream; any but 127.0.0.1 needs PERDURE_LIVE_TOKEN',
@@ -339,7 +339,7 @@ export const OPTIONS = {
   noLive: { flags: '--no-live', text: 'do not serve the live stream of replies' },
   maxCached: {
     flags: '--max-cached <n>',
-    text: 'maximum number of idle runs kept in memory',
+    text: 'maximum number of idle runs kept in memory; default: based on the heap size',
     parse: parseNumber,
   },
   deployment: {
