@@ -81,6 +81,14 @@ export async function openRun(
   throw forbidden(principal, right, run.agent);
 }
 
+/** Returns the answer to a message that is recorded and that no worker has received. */
+export function noWorker(): HttpError {
+  return new HttpError(503, 'unexpected', 'no worker is running; the message is recorded', {
+    fix: 'repeat the request; it is safe to repeat',
+    headers: { 'x-should-retry': 'true' },
+  });
+}
+
 function noRun(id: string): NoRunError {
   return new NoRunError(`run: there is no run "${visible(id)}"`);
 }

@@ -134,19 +134,31 @@ async function streamEvents(
   const principal = context.get('principal');
   const run = context.req.param('run') ?? '';
   await openRun(place, { principal, right: 'read', run });
+  // A reader that reconnects repeats the URL and adds its last position as a header.
+  const after = context.req.header('last-event-id') || context.req.query('after') || '';
+  const { over, stream } = await openRunStream(context, { place, streams }, { run, after });
+  if (stream.isPast) {
+    over.abort();
+    // Status 204 stops a browser from reconnecting.
+    return new Response(null, { status: 204 });
+  }
+  return sseResponse(eventBlocks(stream.batches), { over, readMs: limits.readMs });
+}
+
+/**
+ * Opens the stream of a run, and counts it for its principal until its controller aborts. A stream
+ * that cannot be opened is not counted.
+ */
+export async function openRunStream(
+  context: GuardedContext,
+  { place, streams }: Pick<DoorParts, 'place' | 'streams'>,
+  { run, after = '' }: { readonly run: string; readonly after?: string },
+) {
   const over = openStream(context, { streams });
   try {
-    // A reader that reconnects repeats the URL and adds its last position as a header.
-    const after = context.req.header('last-event-id') || context.req.query('after') || '';
-    const opened = await place.streams.open(run, { after, signal: over.signal });
-    if (opened.isPast) {
-      opened.close();
-      over.abort();
-      // Status 204 stops a browser from reconnecting.
-      return new Response(null, { status: 204 });
-    }
-    over.signal.addEventListener('abort', () => opened.close(), { once: true });
-    return sseResponse(eventBlocks(opened.batches), { over, readMs: limits.readMs });
+    const stream = await place.streams.open(run, { after, signal: over.signal });
+    over.signal.addEventListener('abort', () => stream.close(), { once: true });
+    return { over, stream };
   } catch (error) {
     over.abort();
     throw error;

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { InputError } from '../core/errors.js';
 import { canonicalJson, sha256Hex } from '../core/text/json.js';
@@ -97,10 +98,23 @@ function settingsOf({ temperature, top_p: topP }: Sampling) {
 const HASH_DIGITS = 16;
 /** How long a client may take to send a request again. */
 const RETRIED_WITHIN = '10m';
+const RETRIED_WITHIN_MS = 600_000;
 
 /** Whether the client says that it sends a request again, as those of OpenAI do. */
 export function isRetry(retries: string | undefined): boolean {
   return /^[1-9]\d{0,3}$/.test(retries ?? '');
+}
+
+const starts = new WeakMap<Place, LRUCache<string, string>>();
+const MAX_RECENT = 10_000;
+
+/** Returns the newest runs that this process has begun to start, by the content of their requests. */
+function recentStarts(place: Place): LRUCache<string, string> {
+  const known = starts.get(place);
+  if (known !== undefined) return known;
+  const cache = new LRUCache<string, string>({ max: MAX_RECENT, ttl: RETRIED_WITHIN_MS });
+  starts.set(place, cache);
+  return cache;
 }
 
 /**
@@ -124,7 +138,10 @@ export async function startOnce(
   if (!isKnown || !principal.may('start', model)) throw noModel(model);
   const content = canonicalJson([principal.name, model, messages.map((one) => ({ ...one })), open]);
   const idPrefix = `ai-${sha256Hex(content).slice(0, HASH_DIGITS)}-`;
-  if (given.isRetry) {
+  const recent = recentStarts(place);
+  const tried = given.isRetry ? recent.get(idPrefix) : undefined;
+  // The list shows a run a moment after its start, so a quick retry would miss it there.
+  if (given.isRetry && tried === undefined) {
     const { rows } = await place.api.list({ idPrefix, since: RETRIED_WITHIN, limit: 1 });
     const [found] = rows;
     if (found !== undefined)
@@ -132,12 +149,14 @@ export async function startOnce(
   }
   const [only] = messages;
   const text = messages.length === 1 && only ? { message: only.text } : { messages: [...messages] };
+  const id = tried ?? idPrefix + newRunId('').slice(-6);
+  if (caller.operationKey === null) recent.set(idPrefix, id);
   const started = await startFor(place, caller, {
     agent: model,
     ...text,
     ...settingsOf(sampling),
     ...(open && { open }),
-    ...(caller.operationKey === null && { id: idPrefix + newRunId('').slice(-6) }),
+    ...(caller.operationKey === null && { id }),
   });
   return started.id;
 }

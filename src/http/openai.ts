@@ -1,11 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import type { Hono } from 'hono';
-import { RefusedError } from '../core/errors.js';
+import { InputError, RefusedError } from '../core/errors.js';
 import { canonicalJson, sha256Hex } from '../core/text/json.js';
-import { visibleJson } from '../core/text/text.js';
+import { show, visibleJson } from '../core/text/text.js';
 import type { Outcome } from '../core/transcript/outcome.js';
-import { type Place, openRun } from './access.js';
-import { type DoorParts, answerJson, callerOf, openStream, readBody } from './api-routes.js';
+import { type Place, noWorker, openRun } from './access.js';
+import {
+  type DoorParts,
+  answerJson,
+  callerOf,
+  openRunStream,
+  openStream,
+  readBody,
+} from './api-routes.js';
 import { type ErrorAnswer, HttpError } from './errors.js';
 import type { Guarded, GuardedContext } from './guard.js';
 import { type Caller, createHandlers } from './handlers.js';
@@ -79,7 +86,7 @@ export function addOpenAiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
     if (context.req.query('stream') !== 'true') {
       return answerJson(toResponse(await readState(place, id)));
     }
-    const after = Number(context.req.query('starting_after') ?? -1);
+    const after = readPosition(context.req.query('starting_after'));
     return await streamResponse(context, parts, { id, after, caller });
   });
   app.post('/v1/responses/:id/cancel', async (context) => {
@@ -123,6 +130,15 @@ async function opened(
   return { id, caller };
 }
 
+/** Returns the sequence number after which a stream begins; -1 for its beginning. */
+function readPosition(text: string | undefined): number {
+  if (text === undefined) return -1;
+  if (/^\d{1,9}$/.test(text)) return Number(text);
+  throw new InputError(
+    `starting_after: expected the sequence number of an event, got ${show(text)}; omit it for the whole stream`,
+  );
+}
+
 function readId(id: string): ResponsePlace {
   const found = readResponseId(id);
   if (found !== null) return found;
@@ -140,6 +156,13 @@ async function createResponse(context: GuardedContext, parts: DoorParts): Promis
   let id: ResponsePlace;
   if (previous != null) {
     const before = readId(previous);
+    const { principal } = caller;
+    const { agent } = await openRun(place, { principal, right: 'talk', run: before.run });
+    if (agent !== model) {
+      throw new InputError(
+        `model: expected ${show(agent)}, the agent of the previous response, got ${show(model)}; begin a conversation of its own with another agent`,
+      );
+    }
     id = await sendNext(place, caller, { run: before.run, key: previous, messages });
   } else if (conversationId != null) {
     id = await inConversation(place, caller, {
@@ -176,10 +199,7 @@ async function sendNext(
   const message = { ...text, id, answers: false as const };
   const sent = await place.api.send(run, message, { by: principal.name, within: '30 seconds' });
   if (sent.delivered) return { run, turn: sent.turn };
-  throw new HttpError(503, 'unexpected', 'no worker is running; the message is recorded', {
-    fix: 'repeat the request; it is safe to repeat',
-    headers: { 'x-should-retry': 'true' },
-  });
+  throw noWorker();
 }
 
 async function inConversation(
@@ -242,9 +262,7 @@ async function streamResponse(
 ): Promise<Response> {
   const { place, limits } = parts;
   const state = await readState(place, id);
-  const over = openStream(context, parts);
-  const stream = await place.streams.open(id.run, { signal: over.signal });
-  over.signal.addEventListener('abort', () => stream.close(), { once: true });
+  const { over, stream } = await openRunStream(context, parts, { run: id.run });
   const encoder = responseEncoder(state);
   const block = (event: ResponseEvent): string => {
     const rest = eventAfter(event, after);

@@ -6,8 +6,8 @@ import { visibleJson } from '../core/text/text.js';
 import type { ToolCall, ToolMessage } from '../core/transcript/messages.js';
 import type { Outcome } from '../core/transcript/outcome.js';
 import type { StreamEvent } from '../live/stream.js';
-import { openRun } from './access.js';
-import { type DoorParts, answerJson, callerOf, openStream, readBody } from './api-routes.js';
+import { noWorker, openRun } from './access.js';
+import { type DoorParts, answerJson, callerOf, openRunStream, readBody } from './api-routes.js';
 import type { Guarded, GuardedContext } from './guard.js';
 import { type Caller, createHandlers, startFor } from './handlers.js';
 import { sseEvent, sseResponse } from './sse.js';
@@ -94,9 +94,10 @@ export function addUiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
         { run, id: meaning.id, message: meaning.text },
         caller,
       );
-      const turn = sent.delivered ? sent.turn : 1;
+      const turn = sent.delivered ? sent.turn : await firstTurn(parts, run);
       return await streamTurn(context, parts, { run, turn, after: null });
     }
+    await openRun(place, { principal: caller.principal, right: 'read', run });
     const { pending, turn } = await place.api.status(run);
     // An answer that the client repeats has been recorded.
     const open = meaning.approvals.filter((one) => pending.some(({ id }) => id === one.request));
@@ -140,6 +141,16 @@ export function addUiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
   });
 }
 
+/**
+ * Returns the turn of a message that no worker has received: the first one, if the run has not begun.
+ * The number of a later one is not known.
+ */
+async function firstTurn({ place }: DoorParts, run: string): Promise<number> {
+  const { turn } = await place.api.status(run);
+  if (turn === 0) return 1;
+  throw noWorker();
+}
+
 async function readOwn({ place }: DoorParts, { principal }: Caller, run: string) {
   try {
     await openRun(place, { principal, right: 'read', run });
@@ -164,9 +175,7 @@ async function streamTurn(
   }: { readonly run: string; readonly turn: number; readonly after: string | null },
 ): Promise<Response> {
   const { place, limits } = parts;
-  const over = openStream(context, parts);
-  const stream = await place.streams.open(run, { signal: over.signal });
-  over.signal.addEventListener('abort', () => stream.close(), { once: true });
+  const { over, stream } = await openRunStream(context, parts, { run });
   const encoder = uiEncoder(turn, after);
   async function* blocks(): AsyncGenerator<string, void, undefined> {
     yield block([{ type: 'start', messageId: `turn-${turn}` }]);

@@ -156,6 +156,39 @@ describe('responses', () => {
     await expect.poll(() => runsWith(input)).toBe(2);
   });
 
+  test('are one run if the retry comes while the first try is under way', async () => {
+    const text = `twice ${randomUUID()}`;
+    const body = { model: 'desk', input: text, background: true };
+    const env = { PERDURE_SERVE_KEYS: `ann:${keyOf('ann')}` };
+    const server = await createServer({ client: desk.client, env });
+    const send = async (count: number): Promise<unknown> => {
+      const headers = {
+        authorization: `Bearer ${keyOf('ann')}`,
+        'content-type': 'application/json',
+        'x-stainless-retry-count': String(count),
+      };
+      const url = 'http://127.0.0.1/v1/responses';
+      const request = new Request(url, { method: 'POST', headers, body: JSON.stringify(body) });
+      return ((await (await server.fetch(request)).json()) as { readonly id: unknown }).id;
+    };
+    const [first, ...again] = await Promise.all([send(0), send(1), send(2)]);
+    expect(again).toEqual([first, first]);
+    // Not a retry, so it is another request.
+    expect(await send(0)).not.toBe(first);
+  });
+
+  test('continue with their own agent only, and from a number that can exist', async () => {
+    const { id } = await openai.responses.create({ model: 'desk', input: 'hello' });
+    const next = { model: 'other', input: 'more', previous_response_id: id };
+    await expect(openai.responses.create(next)).rejects.toThrow(
+      'model: expected "desk", the agent of the previous response, got "other"',
+    );
+    for (const after of ['abc', '-5', '1.5', '']) {
+      const path = `/v1/responses/${id}?stream=true&starting_after=${after}`;
+      expect((await desk.send(path)).status).toBe(400);
+    }
+  });
+
   test('are refused in the form of OpenAI', async () => {
     const unknown = openai.responses.create({ model: 'nope', input: 'x' });
     await expect(unknown).rejects.toThrow(NotFoundError);

@@ -7,6 +7,8 @@ import {
   lastAssistantMessageIsCompleteWithApprovalResponses,
 } from 'ai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { defineConfig } from '../../src/config.js';
+import { createServer } from '../../src/http.js';
 import { gate } from '../support/gate.js';
 import { type HttpDesk, keyOf, openHttpDesk } from '../support/http-desk.js';
 
@@ -83,6 +85,24 @@ describe('useChat', () => {
     });
     expect(chat.messages.map(({ role }) => role)).toEqual(['user', 'assistant']);
     expect(desk.paid.filter((euros) => euros === 81)).toHaveLength(1);
+  });
+
+  test('streams nothing for an answer to an approval of a run that its principal may not read', async () => {
+    const chat = new Chat('desk', 'left', [], 'bob');
+    await chat.sendMessage({ text: 'hello' });
+    const server = await createServer({
+      client: desk.client,
+      config: defineConfig({ agents: [], serve: { principals: { bob: { rights: {} } } } }),
+      env: { PERDURE_SERVE_KEYS: `bob:${keyOf('bob')}` },
+    });
+    const approval = { id: `r1.${'0'.repeat(64)}`, approved: true };
+    const messages = [{ id: 'm', role: 'assistant', parts: [{ type: 'dynamic-tool', approval }] }];
+    const request = new Request('http://127.0.0.1/v1/ui/desk', {
+      method: 'POST',
+      headers: { authorization: `Bearer ${keyOf('bob')}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ id: 'left', messages }),
+    });
+    expect((await server.fetch(request)).status).toBe(404);
   });
 
   test('denies a call, with the reason', async () => {
