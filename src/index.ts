@@ -41,7 +41,12 @@ export type { Predicate, PredicateOperator } from './core/definition/predicate.j
 export type { Deciders, Rule, Verdict } from './core/definition/rules.js';
 
 // Prompts
-export { template, type Template, type TemplateValue } from './prompts/template.js';
+export {
+  template,
+  type Template,
+  type TemplateArgs,
+  type TemplateValue,
+} from './prompts/template.js';
 
 // Tools
 export type { Effect } from './core/definition/tool-definition.js';

@@ -116,9 +116,10 @@ export async function runInMemory<
   Input = unknown,
   Prompts = unknown,
   const Name extends PromptName<Prompts> = never,
+  Args = unknown,
 >(
-  agent: Agent<Output, Prompts> & TypedInput<Input>,
-  options: MemoryOptions<NoInfer<Input>> & StartPrompt<NoInfer<Prompts>, Name>,
+  agent: Agent<Output, Prompts, Args> & TypedInput<Input>,
+  options: MemoryOptions<NoInfer<Input>, NoInfer<Args>> & StartPrompt<NoInfer<Prompts>, Name>,
 ): Promise<MemoryRun<PromptOutput<Prompts, Name, Output>>> {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked by the agent itself
   const { runScript } = await import('./memory/run-in-memory.js');

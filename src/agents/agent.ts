@@ -10,6 +10,7 @@ import type {
   ToolCalls,
   ToolChoice,
   Typed,
+  TypedArgs,
   TypedPrompts,
 } from '../core/definition/definition.js';
 import type { GraphDefinition } from '../core/definition/graph-definition.js';
@@ -176,7 +177,11 @@ export interface NodeResult {
 }
 
 /** What an author passes to `defineAgent`. */
-export interface AgentOptions<Output = Json, Prompts extends PromptTable = PromptTable> {
+export interface AgentOptions<
+  Output = Json,
+  Prompts extends PromptTable = PromptTable,
+  Args extends z.ZodObject = z.ZodObject,
+> {
   // The agent, and the model that decides
 
   /** Letters, digits, `_`, `-` and `.`, at most 64 characters; unique on a worker. */
@@ -184,7 +189,7 @@ export interface AgentOptions<Output = Json, Prompts extends PromptTable = Promp
   /** For other agents that call this one: what it does and when to call it. */
   readonly description?: string;
   /** The system message; for a template, each run passes the arguments. */
-  readonly instructions: string | Template;
+  readonly instructions: string | Template<Args>;
   /**
    * An entry of `models` in the config, or a model name for the OpenAI adapter; default:
    * PERDURE_MODEL. In a list of up to 8, each is called while the provider of the one before is down,
@@ -306,8 +311,8 @@ export interface CalledAgent {
 }
 
 /** An agent made by `defineAgent`: checked, with defaults filled in. */
-export interface Agent<Output = unknown, Prompts = unknown>
-  extends Typed<Output>, TypedPrompts<PromptTypes<Prompts, Output>> {
+export interface Agent<Output = unknown, Prompts = unknown, Args = unknown>
+  extends Typed<Output>, TypedPrompts<PromptTypes<Prompts, Output>>, TypedArgs<Args> {
   readonly name: string;
   readonly instructions: string;
   /** The template if the instructions are one, else null; `instructions` is then its text. */

@@ -1,9 +1,11 @@
+import type { z } from 'zod';
 import { InputError } from '../core/errors.js';
 import { COMPACTION } from '../core/rules/compaction.js';
 import type { Compaction, ModelSettings } from '../core/definition/definition.js';
 import { computerHandler, nativeToolsOf } from '../core/input/turn-settings.js';
 import type { Json } from '../core/text/json.js';
 import { rulesInMs } from '../core/definition/rules.js';
+import type { TemplateArgs } from '../prompts/template.js';
 import { agentTool } from '../tools/built-in/workflow-tools.js';
 import { createToolRegistry, type ToolRegistry, type Tool } from '../tools/tool.js';
 import { nearestFirst } from '../validation/check-options.js';
@@ -31,10 +33,12 @@ import { namedPrompts, type NamedPrompt, type PromptTable } from './prompts.js';
  * });
  * ```
  */
-// oxlint-disable-next-line typescript/no-empty-object-type -- an agent without prompts has none
-export function defineAgent<Output = Json, Prompts extends PromptTable = {}>(
-  options: AgentOptions<Output, Prompts>,
-): Agent<Output, Prompts> {
+export function defineAgent<
+  Output = Json,
+  // oxlint-disable-next-line typescript/no-empty-object-type -- an agent without prompts has none
+  Prompts extends PromptTable = {},
+  Args extends z.ZodObject = z.ZodObject,
+>(options: AgentOptions<Output, Prompts, Args>): Agent<Output, Prompts, TemplateArgs<Args>> {
   assertAgentOptions(options);
   const { name, instructions, output, retrieve, remember } = options;
   const called = (options.agents ?? []).map((entry) => (isAgent(entry) ? { agent: entry } : entry));

@@ -17,10 +17,10 @@ import { checkOptions, expected, type OptionSchemas } from '../validation/check-
 import { runSettings } from './schedule/options.js';
 
 /** One task of a batch: a message, or a message with its own settings. */
-export type BatchTask = string | (RunSettings & { readonly message: string });
+export type BatchTask<Args = unknown> = string | (RunSettings<Args> & { readonly message: string });
 
 /** The id of a batch, how many of its runs are open at once, and the settings of each run. */
-export interface BatchOptions extends RunSettings {
+export interface BatchOptions<Args = unknown> extends RunSettings<Args> {
   /** Names the batch. The same id with the same tasks finds the existing runs. */
   readonly id: string;
   /** How many runs are open at the same time; default 4. */

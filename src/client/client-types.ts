@@ -80,7 +80,8 @@ export interface ClientOptions extends ConnectionSettings {
 }
 
 /** What a run starts with. `Input` is any of a graph's state fields; an agent has none. */
-export interface StartOptions<Input = unknown> extends RunSettings, ArtifactsField {
+export interface StartOptions<Input = unknown, Args = unknown>
+  extends RunSettings<Args>, ArtifactsField {
   /**
    * Required, except with `messages` or `prompt`, for an open run that gets one later, and for a
    * graph with `input`.
@@ -107,7 +108,10 @@ export interface StartOptions<Input = unknown> extends RunSettings, ArtifactsFie
 }
 
 /** What `run` takes besides a message: the settings of a run that ends, and what ends the wait. */
-export interface RunOptions<Input = unknown> extends Omit<StartOptions<Input>, 'open'> {
+export interface RunOptions<Input = unknown, Args = unknown> extends Omit<
+  StartOptions<Input, Args>,
+  'open'
+> {
   /** Ends the wait. The run is not affected. */
   readonly signal?: AbortSignal;
 }
@@ -116,9 +120,11 @@ export interface RunOptions<Input = unknown> extends Omit<StartOptions<Input>, '
 export type RunOutcome<Output = Json> = Outcome<Output> & { readonly id: string };
 
 /** Options of `send`: who sends the message, how long to try, and whether to start the run. */
-export interface SendOptions extends DecisionOptions {
+export interface SendOptions<Args = unknown> extends DecisionOptions {
   /** Starts an open run with these settings if the id is unknown, in one call with the message. */
-  readonly start?: RunSettings & { readonly agent: AgentLike<unknown> };
+  readonly start?: RunSettings<NoInfer<Args>> & {
+    readonly agent: AgentLike<unknown, unknown, unknown, Args>;
+  };
 }
 
 /**
@@ -147,10 +153,13 @@ export interface PerdureClient extends ReadMethods, ControlMethods, DecisionMeth
     Input = unknown,
     Prompts = unknown,
     const Name extends PromptName<Prompts> = never,
+    Args = unknown,
   >(
-    agent: AgentLike<Output, Input, Prompts>,
-    message: string | (StartOptions<NoInfer<Input>> & StartPrompt<NoInfer<Prompts>, Name>),
-    options?: Omit<StartOptions<NoInfer<Input>>, 'message'>,
+    agent: AgentLike<Output, Input, Prompts, Args>,
+    message:
+      | string
+      | (StartOptions<NoInfer<Input>, NoInfer<Args>> & StartPrompt<NoInfer<Prompts>, Name>),
+    options?: Omit<StartOptions<NoInfer<Input>, NoInfer<Args>>, 'message'>,
   ): Promise<RunHandle<PromptOutput<Prompts, Name, Output>, Prompts>>;
   /**
    * Starts a run and waits for its end: `start` and `result` in one call. Resolves with the outcome,
@@ -171,10 +180,13 @@ export interface PerdureClient extends ReadMethods, ControlMethods, DecisionMeth
     Input = unknown,
     Prompts = unknown,
     const Name extends PromptName<Prompts> = never,
+    Args = unknown,
   >(
-    agent: AgentLike<Output, Input, Prompts>,
-    message: string | (RunOptions<NoInfer<Input>> & StartPrompt<NoInfer<Prompts>, Name>),
-    options?: Omit<RunOptions<NoInfer<Input>>, 'message'>,
+    agent: AgentLike<Output, Input, Prompts, Args>,
+    message:
+      | string
+      | (RunOptions<NoInfer<Input>, NoInfer<Args>> & StartPrompt<NoInfer<Prompts>, Name>),
+    options?: Omit<RunOptions<NoInfer<Input>, NoInfer<Args>>, 'message'>,
   ): Promise<RunOutcome<PromptOutput<Prompts, Name, Output>>>;
   /**
    * Stores bytes for the workers, for the `attachments` of a message.
@@ -225,10 +237,10 @@ export interface PerdureClient extends ReadMethods, ControlMethods, DecisionMeth
    * if (sent.delivered) console.log(await client.result('desk-1', { turn: sent.turn }));
    * ```
    */
-  send<Prompts = unknown, const Name extends PromptName<Prompts> = never>(
+  send<Prompts = unknown, const Name extends PromptName<Prompts> = never, Args = unknown>(
     run: RunLike<unknown, Prompts>,
     message: OutgoingMessage<NoInfer<Prompts>, Name>,
-    options?: SendOptions,
+    options?: SendOptions<Args>,
   ): Promise<SentPrompt<Prompts, Name>>;
   /**
    * Waits for the end of a turn and returns its outcome, whatever its status. Rejects with an
@@ -278,10 +290,10 @@ export interface PerdureClient extends ReadMethods, ControlMethods, DecisionMeth
    * }
    * ```
    */
-  batch<Output = Json>(
-    agent: AgentLike<Output>,
-    tasks: readonly BatchTask[],
-    options: BatchOptions,
+  batch<Output = Json, Args = unknown>(
+    agent: AgentLike<Output, unknown, unknown, Args>,
+    tasks: readonly BatchTask<NoInfer<Args>>[],
+    options: BatchOptions<NoInfer<Args>>,
   ): RunBatch<Output>;
   /**
    * Closes the connection, unless `client` was given. Runs are not affected.

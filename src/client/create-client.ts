@@ -42,7 +42,7 @@ import {
   claimAttachments,
   storeArtifacts,
 } from './attach.js';
-import { createBatch } from './batch.js';
+import { type BatchOptions, type BatchTask, createBatch } from './batch.js';
 import {
   type ClientOptions,
   type PerdureClient,
@@ -168,8 +168,12 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
   const withBy = withActor(by);
   const isMute = mayAnswerBy === false;
   const methods: Omit<PerdureClient, 'run'> = {
-    async start(agent, message: string | RunStart, options: RunStart = {}) {
-      const all = { ...(typeof message === 'string' ? { message } : message), ...options };
+    async start(agent, message, options = {}) {
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the run checks the arguments
+      const all = {
+        ...(typeof message === 'string' ? { message } : message),
+        ...options,
+      } as RunStart;
       const { id = newRunId(agentName(agent)), reuseId, artifacts, ...given } = all;
       assertKnownAgent(config, agent, given);
       const input = createRunInput(agent, {
@@ -183,7 +187,9 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
     attach: (bytes, options = {}) => attach(blobs, bytes, options),
     fork: (run, given) =>
       forkRun(client, idOf(run), { ...(by && { by }), ...given }, { blobs, archive, config }),
-    async send(run, message, options = {}) {
+    async send(run, message, given = {}) {
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the run checks the arguments
+      const options = given as SendOptions;
       const actor = withBy('send', options);
       assertKnownAgent(config, options.start?.agent, options.start);
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the run checks the arguments
@@ -212,9 +218,13 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
     pauseAll: (options) => signalAllRuns(client, 'pause', { ...(by && { by }), ...options }),
     resumeAll: (options) => signalAllRuns(client, 'resume', { ...(by && { by }), ...options }),
     schedule: createSchedules(client, { taskQueue, by, config }),
-    batch(agent, tasks, given) {
+    batch(agent, tasks, options) {
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the run checks the arguments
+      const given = options as BatchOptions;
       assertKnownAgent(config, agent, given);
-      return createBatch(client, { agent, tasks, taskQueue }, { ...(by && { by }), ...given });
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the run checks the arguments
+      const work = { agent, tasks: tasks as readonly BatchTask[], taskQueue };
+      return createBatch(client, work, { ...(by && { by }), ...given });
     },
     disconnect,
     [Symbol.asyncDispose]: disconnect,

@@ -58,8 +58,8 @@ import { play } from './play.js';
 export type MemoryModel = readonly ScriptStep[] | Model;
 
 /** Options of `runInMemory`: what the run starts with, and all that happens to it. */
-export interface MemoryOptions<Input = unknown>
-  extends Omit<StartOptions<Input>, 'reuseId'>, Omit<RequestOptions, 'rules'> {
+export interface MemoryOptions<Input = unknown, Args = unknown>
+  extends Omit<StartOptions<Input, Args>, 'reuseId'>, Omit<RequestOptions, 'rules'> {
   /** The model of all agents: a list of replies, one for each call, or a model. */
   readonly model?: MemoryModel;
   /** The models of agents that have different ones, by name. */

@@ -21,6 +21,11 @@ export interface Template<Args extends z.ZodObject = z.ZodObject> {
   readonly hash: string;
 }
 
+/** The type of the arguments that a run passes; unknown if they are not known to the compiler. */
+export type TemplateArgs<Args extends z.ZodObject> = string extends keyof z.input<Args>
+  ? unknown
+  : z.input<Args>;
+
 const templateOptions = z.strictObject({
   args: z.unknown().optional(),
   version: z.string().optional(),

@@ -9,6 +9,7 @@ import { type Priority, SearchAttributeType, defineSearchAttributeKey } from '@t
 import type {
   LimitOptions,
   Typed,
+  TypedArgs,
   TypedInput,
   TypedPrompts,
 } from '../core/definition/definition.js';
@@ -137,12 +138,18 @@ export function runSummary({
 }
 
 /** An agent from `defineAgent`, with the type of its output, or an agent's name. */
-export type AgentLike<Output = Json, Input = unknown, Prompts = unknown> =
+export type AgentLike<Output = Json, Input = unknown, Prompts = unknown, Args = unknown> =
   | string
-  | (Typed<Output> & TypedInput<Input> & TypedPrompts<Prompts> & { readonly name: string });
+  | (Typed<Output> &
+      TypedInput<Input> &
+      TypedPrompts<Prompts> &
+      TypedArgs<Args> & { readonly name: string });
 
-/** The settings of a run, in addition to its agent and its message. */
-export interface RunSettings {
+/**
+ * The settings of a run, in addition to its agent and its message. `Args`: the type of the arguments
+ * of the agent's instructions.
+ */
+export interface RunSettings<Args = unknown> {
   /** Limits that lower the agent's limits or replace defaults. */
   readonly limits?: LimitOptions;
   /** JSON that every user function receives. The model never sees it. */
@@ -151,7 +158,7 @@ export interface RunSettings {
    * The arguments of the agent's instructions, if they are a template: exactly those that it
    * declares.
    */
-  readonly args?: JsonObject;
+  readonly args?: unknown extends Args ? JsonObject : Args;
   /**
    * Settings of the model for the first turn, such as `temperature` or `metadata`, in addition to
    * those of the agent, which has to allow them (`callSettings`).

@@ -9,6 +9,7 @@ import {
   encodeSchedulePolicies,
   encodeScheduleSpec,
 } from '../../temporal/sdk-internals.js';
+import type { RunSettings } from '../../updates/start.js';
 import {
   type Overlap,
   type ScheduleOptions,
@@ -31,8 +32,13 @@ import {
  * What an update changes. `null` removes an option, so its default applies. `cron` replaces
  * `every`, and vice versa.
  */
-export type ScheduleChanges = {
-  readonly [Key in keyof Omit<ScheduleOptions, 'id' | 'paused'>]?: ScheduleOptions[Key] | null;
+export type ScheduleChanges<Args = unknown> = {
+  readonly [Key in keyof Omit<ScheduleOptions, 'id' | 'paused' | 'agent' | 'args'>]?:
+    | ScheduleOptions[Key]
+    | null;
+} & {
+  readonly agent?: ScheduleOptions<Args>['agent'] | null;
+  readonly args?: RunSettings<NoInfer<Args>>['args'] | null;
 };
 
 /**
@@ -160,7 +166,7 @@ export interface Schedules {
    * await client.schedule.create({ ...fixed, id: 'weekly', cron: '0 9 * * MON', timeZone: 'Europe/Berlin' });
    * ```
    */
-  create(options: ScheduleOptions): Promise<void>;
+  create<Args = unknown>(options: ScheduleOptions<Args>): Promise<void>;
   /**
    * Changes what a schedule does and when; omitted options stay unchanged. Firings that have
    * started are not affected. Rejects with an `InputError` (`input`) or a `NoScheduleError`
@@ -174,7 +180,7 @@ export interface Schedules {
    * await client.schedule.update('nightly', { cron: '0 4 * * *', limits: { costUsd: 1 }, tags: null });
    * ```
    */
-  update(id: string, changes: ScheduleChanges): Promise<void>;
+  update<Args = unknown>(id: string, changes: ScheduleChanges<Args>): Promise<void>;
   /**
    * Returns the schedules of the namespace that perdure created, in the server's order.
    *

@@ -27,14 +27,14 @@ export interface ScheduleTimes {
 }
 
 /** What a schedule does, and when. */
-export interface ScheduleOptions extends ScheduleTimes, RunSettings {
+export interface ScheduleOptions<Args = unknown> extends ScheduleTimes, RunSettings<NoInfer<Args>> {
   /** Names the schedule; its runs are named after it and the time of their firing. */
   readonly id: string;
   /**
    * The agent that does the work. Optional with `to`, which needs it only to start a run that does
    * not exist.
    */
-  readonly agent?: AgentLike<unknown>;
+  readonly agent?: AgentLike<unknown, unknown, unknown, Args>;
   /** The message of each firing. */
   readonly message: string;
   /** Id of an open run that gets the message; default: each firing is a run of its own. */

@@ -23,6 +23,7 @@ import {
 import {
   type BackfillOptions,
   type Schedules,
+  type ScheduleChanges,
   changedOptions,
   refusedCron,
   replaceSchedule,
@@ -63,7 +64,9 @@ export function createSchedules(
     await whenFound(id, act(handleOf(id)));
   };
   return {
-    async create(options) {
+    async create(given) {
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the run checks the arguments
+      const options = given as ScheduleOptions;
       assertKnownAgent(config, options.agent, options);
       // Without an agent, a firing sends to a run that was started elsewhere.
       const starts = options.agent !== undefined && by !== undefined;
@@ -92,7 +95,8 @@ export function createSchedules(
     },
     async update(id, changes) {
       const present = await found(id);
-      const options = changedOptions(present, changes);
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the run checks the arguments
+      const options = changedOptions(present, changes as ScheduleChanges);
       if (changes.agent !== undefined || changes.args !== undefined)
         assertKnownAgent(config, options.agent, options);
       await replaceSchedule(client, present.description, options);

@@ -347,6 +347,13 @@ export interface TypedInput<Input> {
   readonly [INPUT]?: Input;
 }
 
+declare const ARGS: unique symbol;
+
+/** Type-only: the type of the arguments of an agent's instructions, if they are a template. */
+export interface TypedArgs<Args> {
+  readonly [ARGS]?: Args;
+}
+
 /** The names of an agent's prompts; any string if its type is unknown. */
 export type PromptName<Prompts> = unknown extends Prompts ? string : keyof Prompts & string;
 
@@ -395,6 +402,10 @@ export type OutputOf<Agent> = Agent extends Typed<infer Output> ? Output : Json;
 /** The type of a graph's `input`; any JSON object if the agent's type is unknown. */
 export type InputOf<Agent> =
   Agent extends TypedInput<infer Input> ? (unknown extends Input ? JsonObject : Input) : JsonObject;
+
+/** The type of the arguments of an agent's instructions; any JSON object if it is unknown. */
+export type ArgsOf<Agent> =
+  Agent extends TypedArgs<infer Args> ? (unknown extends Args ? JsonObject : Args) : JsonObject;
 
 /** The types of an agent's prompts. */
 export type PromptsOf<Agent> = Agent extends TypedPrompts<infer Prompts> ? Prompts : unknown;

@@ -12,6 +12,7 @@ import {
 import type {
   InputOf,
   OutputOf,
+  ArgsOf,
   PromptName,
   PromptOutput,
   PromptsOf,
@@ -140,7 +141,8 @@ export type AgentRunInput<
   Prompt extends PromptName<PromptsOf<Agent>>,
 > = unknown extends Agent
   ? RunInput
-  : Omit<RunInput, 'input' | 'prompt' | 'promptArgs'> & {
+  : Omit<RunInput, 'args' | 'input' | 'prompt' | 'promptArgs'> & {
+      readonly args?: ArgsOf<Agent>;
       readonly input?: InputOf<Agent>;
     } & StartPrompt<PromptsOf<Agent>, Prompt>;
 
