@@ -16,14 +16,13 @@ export {
 } from './core/errors.js';
 
 // Types of an agent, for typed calls
+export type { AgentTexts, PromptDefinition } from './core/definition/definition.js';
 export type {
-  AgentTexts,
   TurnOf,
   Typed,
   TypedArgs,
   TypedInput,
   TypedPrompts,
-  PromptDefinition,
   ArgsField,
   ArgsOf,
   InputOf,
@@ -32,7 +31,7 @@ export type {
   PromptOutput,
   PromptsOf,
   StartPrompt,
-} from './core/definition/definition.js';
+} from './core/definition/agent-types.js';
 
 // Live streams and events
 export type { EventsOptions } from './history/follow-events.js';

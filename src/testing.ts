@@ -4,7 +4,7 @@ import type {
   PromptOutput,
   StartPrompt,
   TypedInput,
-} from './core/definition/definition.js';
+} from './core/definition/agent-types.js';
 import type { Json } from './core/text/json.js';
 import type { MemoryOptions, MemoryRun } from './memory/run-in-memory.js';
 import type { TestServer } from './server/test-server.js';

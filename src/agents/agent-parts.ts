@@ -1,5 +1,6 @@
 import type { z } from 'zod';
-import type { OutputDefinition, TagSet, Typed } from '../core/definition/definition.js';
+import type { OutputDefinition, TagSet } from '../core/definition/definition.js';
+import type { Typed } from '../core/definition/agent-types.js';
 import type { Rule } from '../core/definition/rules.js';
 import { InputError } from '../core/errors.js';
 import { type Json, type JsonObject, isObject } from '../core/text/json.js';

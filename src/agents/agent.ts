@@ -9,10 +9,8 @@ import type {
   OnLimit,
   ToolCalls,
   ToolChoice,
-  Typed,
-  TypedArgs,
-  TypedPrompts,
 } from '../core/definition/definition.js';
+import type { Typed, TypedArgs, TypedPrompts } from '../core/definition/agent-types.js';
 import type { GraphDefinition } from '../core/definition/graph-definition.js';
 import type { Rule } from '../core/definition/rules.js';
 import type { ParentClose } from '../core/definition/tool-definition.js';

@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import { InputError } from '../core/errors.js';
-import type { ModelSettings, PromptDefinition, Typed } from '../core/definition/definition.js';
+import type { ModelSettings, PromptDefinition } from '../core/definition/definition.js';
+import type { Typed } from '../core/definition/agent-types.js';
 import { uncheckedKeyword } from '../core/input/named-prompt.js';
 import type { Json } from '../core/text/json.js';
 import type { Template } from '../prompts/template.js';

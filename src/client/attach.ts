@@ -1,4 +1,9 @@
-import type { ArgsField, PromptName, PromptOutput, TurnOf } from '../core/definition/definition.js';
+import type {
+  ArgsField,
+  PromptName,
+  PromptOutput,
+  TurnOf,
+} from '../core/definition/agent-types.js';
 import { InputError } from '../core/errors.js';
 import type { Ask } from '../core/input/inbox.js';
 import {

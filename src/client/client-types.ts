@@ -5,7 +5,7 @@ import type {
   PromptOutput,
   StartPrompt,
   TurnOf,
-} from '../core/definition/definition.js';
+} from '../core/definition/agent-types.js';
 import type { Json, JsonObject } from '../core/text/json.js';
 import type { Attachment, SuppliedMessage } from '../core/transcript/messages.js';
 import type { Outcome } from '../core/transcript/outcome.js';

@@ -1,5 +1,6 @@
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
-import type { LimitOptions, Typed, TypedPrompts } from '../core/definition/definition.js';
+import type { LimitOptions } from '../core/definition/definition.js';
+import type { Typed, TypedPrompts } from '../core/definition/agent-types.js';
 import { InputError } from '../core/errors.js';
 import type { EffectiveLimits } from '../core/state/state.js';
 import type { Json } from '../core/text/json.js';

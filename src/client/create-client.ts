@@ -56,11 +56,12 @@ import {
   type RunLike,
   idOf,
   signalAllRuns,
+  type OpenRequestFilter,
 } from './control.js';
 import { withExplainedErrors } from './explain-errors.js';
 import { assertKnownAgent, forkRun } from './fork-run.js';
 import { readMethods } from './read-methods.js';
-import { listRequests, readRequest } from './requests.js';
+import { type RequestFilter, listRequests, readRequest } from './requests.js';
 import { createSchedules } from './schedule/schedule.js';
 import { waitForResult } from './status.js';
 
@@ -154,17 +155,9 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
   const { client, disconnect } = await connect(settings, { env, home, keyring });
   const taskQueue = settings.taskQueue ?? resolveTaskQueue(config ?? {}, env);
   const stores = openStores(home, env);
-  const { archive = stores.archive } = settings;
-  const blobs = sealedBlobs(settings.blobs ?? stores.blobs, keyring);
-  const streams = createRunStreams(client, {
-    ownProcess: true,
-    sources: [
-      liveWorkers(home, {
-        hosts: readLiveHosts(env),
-        unreachable: (why) => process.emitWarning(why, { code: 'PERDURE_LIVE_UNREACHABLE' }),
-      }),
-    ],
-  });
+  const { archive = stores.archive, blobs: givenBlobs = stores.blobs } = settings;
+  const blobs = sealedBlobs(givenBlobs, keyring);
+  const streams = openStreams(client, { home, env });
   const withBy = withActor(by);
   const isMute = mayAnswerBy === false;
   const methods: Omit<PerdureClient, 'run'> = {
@@ -203,12 +196,7 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
     },
     ...readMethods(client, { archive, streams }),
     ...controlMethods(client, withBy),
-    requests: (filter = {}) =>
-      listRequests(client, {
-        agent: filter.agent,
-        ...(filter.root !== undefined && { root: idOf(filter.root) }),
-        ...(filter.run !== undefined && { run: idOf(filter.run) }),
-      }),
+    requests: (filter = {}) => listRequests(client, withIds(filter)),
     request: (run, id) => readRequest(client, { run: idOf(run), id }, blobs),
     resolve: async (run, decisions, options) =>
       await resolveRequests(client, idOf(run), decisions, withBy('resolve', options)),
@@ -233,6 +221,31 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
   const created = withExplainedErrors(all, { client, archive }, { path: 'client', run: null });
   parts.set(created, { client, archive, blobs, streams, taskQueue });
   return created;
+}
+
+/** Returns a filter of requests with the ids of its runs. */
+function withIds({ agent, root, run }: OpenRequestFilter): RequestFilter {
+  return {
+    agent,
+    ...(root !== undefined && { root: idOf(root) }),
+    ...(run !== undefined && { run: idOf(run) }),
+  };
+}
+
+/** Opens the streams of runs: of this process, and of the workers that share the home or are named as hosts. */
+function openStreams(
+  client: Client,
+  { home, env }: { readonly home: string; readonly env: NonNullable<ClientOptions['env']> },
+): RunStreams {
+  return createRunStreams(client, {
+    ownProcess: true,
+    sources: [
+      liveWorkers(home, {
+        hosts: readLiveHosts(env),
+        unreachable: (why) => process.emitWarning(why, { code: 'PERDURE_LIVE_UNREACHABLE' }),
+      }),
+    ],
+  });
 }
 
 /** What a client is made of: the server, the stores, the streams, and the queue for new runs. */

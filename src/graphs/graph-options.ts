@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Agent, AgentOptions, GraphParts } from '../agents/agent.js';
-import type { TypedInput } from '../core/definition/definition.js';
+import type { TypedInput } from '../core/definition/agent-types.js';
 import { END, type GraphExit, type GraphNode } from '../core/definition/graph-definition.js';
 import { InputError } from '../core/errors.js';
 import { isObject } from '../core/text/json.js';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Agent } from '../agents/agent.js';
-import type { Typed, TypedInput } from '../core/definition/definition.js';
+import type { Typed, TypedInput } from '../core/definition/agent-types.js';
 import type { Predicate } from '../core/definition/predicate.js';
 import type { ActionResult, Plan } from '../core/plan/plan.js';
 import { type Json, isObject } from '../core/text/json.js';

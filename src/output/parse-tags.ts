@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import type { Tag, TagSet, Typed } from '../core/definition/definition.js';
+import type { Tag, TagSet } from '../core/definition/definition.js';
+import type { Typed } from '../core/definition/agent-types.js';
 import { InputError } from '../core/errors.js';
 import type { Json } from '../core/text/json.js';
 import type { ParsedAnswer } from '../core/transcript/outcome.js';

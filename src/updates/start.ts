@@ -6,13 +6,8 @@ import {
   type WorkflowOptions,
 } from '@temporalio/client';
 import { type Priority, SearchAttributeType, defineSearchAttributeKey } from '@temporalio/common';
-import type {
-  LimitOptions,
-  Typed,
-  TypedArgs,
-  TypedInput,
-  TypedPrompts,
-} from '../core/definition/definition.js';
+import type { LimitOptions } from '../core/definition/definition.js';
+import type { Typed, TypedArgs, TypedInput, TypedPrompts } from '../core/definition/agent-types.js';
 import type { Rule } from '../core/definition/rules.js';
 import { IdTakenError, InputError, NotDeliveredError } from '../core/errors.js';
 import type { ForkInput } from '../core/input/fork-input.js';

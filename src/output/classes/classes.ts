@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Typed } from '../../core/definition/definition.js';
+import type { Typed } from '../../core/definition/agent-types.js';
 import { InputError } from '../../core/errors.js';
 import { withoutTail } from '../../core/text/text.js';
 import type { TokenAlternative, TokenLogprob } from '../../models/model.js';

@@ -17,7 +17,7 @@ import type {
   PromptOutput,
   PromptsOf,
   StartPrompt,
-} from '../../core/definition/definition.js';
+} from '../../core/definition/agent-types.js';
 import type { ParentClose } from '../../core/definition/tool-definition.js';
 import { type FollowRunResult, isFollowResult, isOutcome } from '../../core/guards/recorded.js';
 import type { RunInput } from '../../core/input/input.js';
