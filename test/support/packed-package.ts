@@ -14,6 +14,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { llmsFull } from '../../scripts/write-llms.js';
 import { builtProgram } from './built-program.js';
 
 const exec = promisify(execFile);
@@ -83,9 +84,10 @@ async function ended(
 async function pack(folder: string): Promise<string> {
   const built = dirname(dirname(await builtProgram()));
   for (const part of (await manifestIn(repository)).files) {
-    if (part !== 'bin' && part !== 'dist') {
-      await cp(join(repository, part), join(built, part), { recursive: true });
-    }
+    if (part === 'bin' || part === 'dist') continue;
+    // Written when the package is packed, and not in the repository.
+    if (part === 'llms-full.txt') await writeFile(join(built, part), llmsFull());
+    else await cp(join(repository, part), join(built, part), { recursive: true });
   }
   await npm(built, 'pack', '--ignore-scripts', '--pack-destination', folder);
   const [tarball] = (await readdir(folder)).filter((name) => name.endsWith('.tgz'));
