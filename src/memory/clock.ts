@@ -16,6 +16,12 @@ export interface Timer {
   readonly kind: TimerKind;
 }
 
+/** A timer that is set. */
+interface SetTimer extends Timer {
+  /** Whether its time has really passed since it was set, or what was left of it since the clock moved. */
+  readonly isOver: () => boolean;
+}
+
 /** A virtual clock, which moves only when it is advanced to its next timer. */
 export interface VirtualClock {
   /** Returns the Unix time in ms. */
@@ -23,14 +29,12 @@ export interface VirtualClock {
   /** Sets a timer. Returns a function that cancels it. */
   set(timer: Timer, fire: () => void): () => void;
   /** The timers that have not fired, in the order in which they fire. */
-  pending(): readonly Timer[];
+  pending(): readonly SetTimer[];
   /** Moves to the next timer and fires it. Returns false if there is none. */
   advance(): boolean;
-  /** Calls the listener after each timer that fires. */
-  onMove(listener: () => void): void;
 }
 
-interface Entry extends Timer {
+interface Entry extends SetTimer {
   readonly order: number;
   readonly fire: () => void;
 }
@@ -38,16 +42,21 @@ interface Entry extends Timer {
 /** Creates a clock that starts at this Unix time in ms. */
 export function createClock(start: number): VirtualClock {
   const entries = new Set<Entry>();
-  const listeners: (() => void)[] = [];
   let now = start;
   let order = 0;
+  let movedAt = performance.now();
   const sorted = (): readonly Entry[] =>
     [...entries].toSorted((one, other) => one.at - other.at || one.order - other.order);
   return {
     now: () => now,
     set({ at, kind }, fire) {
       order += 1;
-      const entry = { at: Math.ceil(at), kind, order, fire };
+      const [setAt, waitMs] = [performance.now(), Math.ceil(at) - now];
+      const isOver = (): boolean => {
+        const passedMs = performance.now() - setAt;
+        return passedMs >= waitMs || Math.min(passedMs, performance.now() - movedAt) >= at - now;
+      };
+      const entry = { at: Math.ceil(at), kind, order, fire, isOver };
       entries.add(entry);
       return () => void entries.delete(entry);
     },
@@ -57,10 +66,9 @@ export function createClock(start: number): VirtualClock {
       if (next === undefined) return false;
       entries.delete(next);
       now = Math.max(now, next.at);
+      movedAt = performance.now();
       next.fire();
-      for (const listener of listeners) listener();
       return true;
     },
-    onMove: (listener) => void listeners.push(listener),
   };
 }

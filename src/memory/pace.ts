@@ -25,24 +25,18 @@ export function createPace(clock: VirtualClock): Pace {
   let running = 0;
   let failure: { readonly error: unknown } | null = null;
   let waiting: (() => void)[] = [];
-  let stoodSince = performance.now();
   const wake = (): void => {
     const all = waiting;
     waiting = [];
     for (const one of all) one();
   };
   const isIdle = (): boolean => running === 0 || failure !== null;
-  clock.onMove(() => {
-    stoodSince = performance.now();
-  });
   const ticks = setInterval(() => {
     const [next] = clock.pending();
-    if (running === 0 || next === undefined) return;
-    if (performance.now() - stoodSince >= next.at - clock.now()) clock.advance();
+    if (running > 0 && next?.isOver() === true) clock.advance();
   }, TICK_MS);
   return {
     begin() {
-      if (running === 0) stoodSince = performance.now();
       running += 1;
     },
     end() {

@@ -68,6 +68,8 @@ export interface EvaluateOptions {
   /** How many cases are run at once; default 4. */
   readonly atOnce?: number;
   readonly scorers?: Scorers;
+  /** Milliseconds that a scorer may take for one run; default 120,000. One that takes longer fails the run. */
+  readonly scorerTimeoutMs?: number;
   readonly gates?: EvalGates;
   /** Called after each run with the candidate, and for each case that cannot be run. */
   readonly onProgress?: (progress: EvalProgress) => void;
@@ -110,6 +112,7 @@ export interface Evaluation {
 }
 
 const MAX_RUNS = 100;
+const SCORER_MS = 120_000;
 
 /**
  * Runs recorded cases with another model, and compares: what was recorded, what the current agent
@@ -138,9 +141,11 @@ export async function evaluate(
   { agents = [], model, runs = 1, atOnce = 4, ...rest }: EvaluateOptions,
 ): Promise<Evaluation> {
   const { scorers = {}, gates = {}, onProgress = () => undefined } = rest;
+  const { scorerTimeoutMs = SCORER_MS } = rest;
   assertCount('runs', runs);
   assertCount('atOnce', atOnce);
   assertScorers(scorers);
+  assertTimeout(scorerTimeoutMs);
   assertGates(gates, scorers);
   const files = await filesIn(cases);
   const total = files.length * runs;
@@ -154,6 +159,7 @@ export async function evaluate(
         name,
         agents,
         scorers,
+        scorerTimeoutMs,
         runs,
         modelOf: typeof model === 'function' ? model : () => model,
         report(run) {
@@ -172,6 +178,16 @@ function assertCount(name: string, count: number): void {
   if (Number.isInteger(count) && count >= 1 && count <= MAX_RUNS) return;
   throw new InputError(
     `${name}: expected a whole number from 1 to ${MAX_RUNS}, got ${show(count)}`,
+  );
+}
+
+/** The longest delay of a timer. */
+const MAX_TIMEOUT_MS = 2 ** 31 - 1;
+
+function assertTimeout(ms: number): void {
+  if (Number.isFinite(ms) && ms > 0 && ms <= MAX_TIMEOUT_MS) return;
+  throw new InputError(
+    `scorerTimeoutMs: expected a number of ms from 1 to ${MAX_TIMEOUT_MS}, got ${show(ms)}`,
   );
 }
 
@@ -210,7 +226,9 @@ async function filesIn(
   );
 }
 
-interface CaseOptions extends Required<Pick<EvaluateOptions, 'agents' | 'scorers' | 'runs'>> {
+interface CaseOptions extends Required<
+  Pick<EvaluateOptions, 'agents' | 'scorers' | 'scorerTimeoutMs' | 'runs'>
+> {
   readonly name: string;
   readonly modelOf: (recording: Recording) => CandidateModel;
   readonly report: (run: CandidateRun) => void;
@@ -219,7 +237,7 @@ interface CaseOptions extends Required<Pick<EvaluateOptions, 'agents' | 'scorers
 /** Evaluates one case. Never rejects. */
 async function evaluateCase(
   file: string,
-  { name, agents, scorers, runs, modelOf, report }: CaseOptions,
+  { name, agents, scorers, scorerTimeoutMs, runs, modelOf, report }: CaseOptions,
 ): Promise<EvaluatedCase> {
   let recording: Recording;
   try {
@@ -240,7 +258,7 @@ async function evaluateCase(
       const { model, latencyMs } = timed(await modelFrom(modelOf(recording)));
       const again = await rerun(recording, { ...options, model });
       const made = { ...sideOf(again), latencyMs: latencyMs() };
-      const scores = await scoresOf(scorers, { name, input, run: made, recorded });
+      const scores = await scoresOf(scorers, { name, input, run: made, recorded }, scorerTimeoutMs);
       candidate = { run: made, ...scores };
     } catch (error) {
       candidate = failedRun(error);
@@ -312,12 +330,13 @@ function recordedRun(recording: Recording): EvalRun {
 async function scoresOf(
   scorers: Scorers,
   given: ScoredRun,
+  timeoutMs: number,
 ): Promise<Pick<CandidateRun, 'scores' | 'error'>> {
   const scores: Record<string, { readonly score: number; readonly reason?: string }> = {};
   const errors: string[] = [];
   for (const [name, scorer] of Object.entries(scorers)) {
     try {
-      const made: unknown = await scorer(given);
+      const made = await scored(scorer, given, timeoutMs);
       const { score, reason } = isObject(made) ? made : { score: made, reason: undefined };
       const number = typeof score === 'boolean' ? Number(score) : score;
       if (typeof number !== 'number' || !(number >= 0 && number <= 1)) {
@@ -329,4 +348,20 @@ async function scoresOf(
     }
   }
   return { scores, error: errors.length === 0 ? null : errors.join('; ') };
+}
+
+/** Returns what a scorer makes of a run. Rejects if it takes too long. */
+async function scored(scorer: Scorer, given: ScoredRun, timeoutMs: number): Promise<unknown> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => {
+      const message = `expected a score of case "${given.name}" within ${timeoutMs} ms, got none`;
+      reject(new InputError(`${message}; it may hang: make it quicker, or raise scorerTimeoutMs`));
+    }, timeoutMs);
+  });
+  try {
+    return await Promise.race([scorer(given), late]);
+  } finally {
+    clearTimeout(timer);
+  }
 }

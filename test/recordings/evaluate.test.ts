@@ -152,7 +152,36 @@ describe('an evaluation', () => {
     expect(executed).toEqual([]);
   });
 
+  test('does not wait for a scorer that hangs, and names it and the case', async () => {
+    const { cases, passed } = await evaluate(join(folder, 'a-refund.json'), {
+      agents: [desk],
+      model: same,
+      scorers: {
+        hangs: async () => await new Promise<number>(() => undefined),
+        quick: () => 1,
+      },
+      scorerTimeoutMs: 50,
+    });
+    const [candidate] = cases[0]?.candidates ?? [];
+    expect(candidate?.error).toMatch(
+      /^scorers\.hangs: expected a score of case ".*a-refund" within 50 ms, got none; /,
+    );
+    expect(candidate?.scores).toEqual({ quick: { score: 1 } });
+    expect(passed).toBe(false);
+  });
+
+  test('does not fail by the latency of a recording in memory, which has none', async () => {
+    const { gates, passed } = await evaluate(folder, {
+      agents: [desk],
+      model: same,
+      gates: { latency: 1 },
+    });
+    expect(gates.at(-1)).toEqual({ name: 'latency', bound: 1, actual: null, passed: true });
+    expect(passed).toBe(true);
+  });
+
   test.each([
+    [{ scorerTimeoutMs: 0 }, 'scorerTimeoutMs: expected a number of ms from 1 to'],
     [{ runs: 0 }, 'runs: expected a whole number from 1 to 100, got 0'],
     [
       { gates: { scores: { polite: 1 } } },

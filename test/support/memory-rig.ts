@@ -62,8 +62,9 @@ export async function createMemoryRig({ skips = SKIPPED_MS } = {}): Promise<Rig>
     },
   });
   const failed = skipTime(host, { skips, ended: ended.signal });
-  // Only a test that waits for a run learns of it.
+  // A test learns of it by what it waits for.
   failed.catch(() => undefined);
+  failTogether(client.workflowService, failed);
   const runs = watchRuns({
     client,
     taskQueue,
@@ -128,6 +129,16 @@ export async function createMemoryRig({ skips = SKIPPED_MS } = {}): Promise<Rig>
   return rig;
 }
 
+/** Makes the calls of a service that wait for a run reject when the host has failed. */
+function failTogether(service: object, failed: Promise<never>): void {
+  for (const [name, call] of Object.entries(service)) {
+    if (typeof call !== 'function') continue;
+    const made: unknown = async (...args: readonly unknown[]): Promise<unknown> =>
+      await Promise.race([Reflect.apply(call, service, args), failed]);
+    Object.assign(service, { [name]: made });
+  }
+}
+
 /** Returns a worker whose activities are those of the newest worker. Without one, they wait for it. */
 function workerFor(workers: readonly MemoryWorker[], names: readonly string[]): MemoryWorker {
   const current = async (): Promise<Activities> => {
@@ -157,15 +168,12 @@ async function skipTime(
   { pace, server: { clock } }: MemoryHost,
   { skips, ended }: { readonly skips: number; readonly ended: AbortSignal },
 ): Promise<never> {
-  let stoodSince = performance.now();
   for (;;) {
     await pace.idle();
     if (ended.aborted) return await new Promise<never>(() => undefined);
     const [next] = clock.pending();
     const leftMs = next === undefined ? Infinity : next.at - clock.now();
-    if (leftMs <= skips || leftMs <= performance.now() - stoodSince) {
-      clock.advance();
-      stoodSince = performance.now();
-    } else await pause(TICK_MS, undefined, { ref: false });
+    if (leftMs <= skips || next?.isOver() === true) clock.advance();
+    else await pause(TICK_MS, undefined, { ref: false });
   }
 }

@@ -89,7 +89,12 @@ function short(text: string): string {
 
 function gateRow({ name, bound, actual, passed }: GateResult): readonly string[] {
   const limit = `${name.startsWith('scores.') ? 'at least' : 'at most'} ${number(bound)}`;
-  return [`gate ${visible(name)}`, number(actual), limit, passed ? 'holds' : 'fails'];
+  return [
+    `gate ${visible(name)}`,
+    actual === null && passed ? 'not measured' : number(actual),
+    limit,
+    passed ? 'holds' : 'fails',
+  ];
 }
 
 function number(value: number | null): string {
