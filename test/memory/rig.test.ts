@@ -11,9 +11,10 @@ inMemory('queries, updates, and waits fail with the error that has ended the rig
   await rig.worker([defineAgent({ name: 'a', instructions: 'hi' })]);
   const options = { taskQueue: rig.taskQueue, workflowId: 'lost', args: [] };
   const handle = await rig.client.workflow.start('no-such-workflow', options);
-  const failure = /no-such-workflow/;
-  await expect(handle.query(statusQuery)).rejects.toThrow(failure);
-  await expect(handle.executeUpdate('message', { args: [] })).rejects.toThrow(failure);
-  await expect(handle.result()).rejects.toThrow(failure);
+  // The client wraps what a call of its service rejects with.
+  const failure = { cause: { message: expect.stringContaining('no-such-workflow') } };
+  await expect(handle.query(statusQuery)).rejects.toMatchObject(failure);
+  await expect(handle.executeUpdate('message', { args: [] })).rejects.toMatchObject(failure);
+  await expect(handle.result()).rejects.toMatchObject(failure);
   await rig.close().catch(() => undefined);
 });
