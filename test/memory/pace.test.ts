@@ -16,7 +16,7 @@ describe('a timer in memory', () => {
     pace = createPace(clock);
     pace.begin();
     vi.advanceTimersByTime(30_000);
-    const fire = vi.fn();
+    const fire = vi.fn<() => void>();
     clock.set({ at: 30_000, kind: 'timeout' }, fire);
     vi.advanceTimersByTime(29_900);
     expect(fire).not.toHaveBeenCalled();
@@ -28,7 +28,7 @@ describe('a timer in memory', () => {
   test('waits for what is left after the clock has moved', () => {
     const clock = createClock(0);
     pace = createPace(clock);
-    const fire = vi.fn();
+    const fire = vi.fn<() => void>();
     clock.set({ at: 1_000, kind: 'timeout' }, fire);
     clock.set({ at: 900, kind: 'retry' }, () => undefined);
     clock.advance();
@@ -43,7 +43,7 @@ describe('a timer in memory', () => {
     const clock = createClock(0);
     pace = createPace(clock);
     pace.begin();
-    const fire = vi.fn();
+    const fire = vi.fn<() => void>();
     clock.set({ at: 1_000, kind: 'timeout' }, fire);
     vi.advanceTimersByTime(800);
     clock.set({ at: 1, kind: 'timeout' }, () => undefined);
