@@ -10,7 +10,7 @@ import { afterAll, afterEach, beforeAll, expect, onTestFinished, test, vi } from
 import type * as PerdureHttp from '../src/http.js';
 import type * as Perdure from '../src/index.js';
 import type { Model } from '../src/models/model.js';
-import { replyText } from '../src/testing/replies.js';
+import { replyCall, replyText } from '../src/testing/replies.js';
 import { type TestServer, startTestServer } from '../src/server/test-server.js';
 import { builtTree } from './support/built-program.js';
 
@@ -98,9 +98,27 @@ function agentsIn(exports: Readonly<Record<string, unknown>>): readonly Perdure.
 const model: Model = {
   async call(request) {
     const text = JSON.stringify(request);
+    // The second joke pleases, as the judge's feedback demands.
+    if (text.includes('Judge this joke')) {
+      return replyText(JSON.stringify({ funny: text.includes('in a hat'), feedback: 'add a hat' }));
+    }
+    if (text.includes('Write a joke')) {
+      return replyText(text.includes('add a hat') ? 'A cat in a hat.' : 'A cat.');
+    }
+    if (text.includes('weather in Rome')) {
+      return text.includes('celsius')
+        ? replyText('It is 21 °C in Rome.')
+        : replyCall('weather', { place: 'Rome' });
+    }
     if (text.includes('Sort messages of customers')) return replyText('{"kind":"question"}');
     return replyText(text.includes('Plan a trip') ? '{"steps":["go"]}' : 'done');
   },
+};
+
+/** What the blocks of a page must have printed, if that shows that they do what the page says. */
+const PRINTED: Readonly<Record<string, string>> = {
+  'docs/coming-from-ai-sdk.md': 'It is 21 °C in Rome.',
+  'docs/coming-from-langgraph.md': 'A cat in a hat.',
 };
 
 /** Approves what the runs of a task queue wait for, as a person would, until it is called. */
@@ -158,14 +176,14 @@ const withBlocks = await Promise.all(
 // The blocks of workers are processes of their own, which are slow to start on a busy machine.
 test.each(withBlocks.filter(({ blocks }) => blocks.length > 0))(
   'the blocks of $page run',
-  async ({ blocks }) => {
+  async ({ page, blocks }) => {
     const { address } = server;
     const taskQueue = `blocks-${randomUUID()}`;
     vi.stubEnv('TEMPORAL_ADDRESS', address);
     vi.stubEnv('PERDURE_TASK_QUEUE', taskQueue);
     vi.stubEnv('PERDURE_HOME', home);
     vi.stubEnv('PERDURE_MODEL', 'page');
-    vi.spyOn(console, 'log').mockImplementation(() => undefined);
+    const log = vi.spyOn(console, 'log').mockImplementation(() => undefined);
     const { createServer, listen } = (await import(entryUrl('http'))) as typeof PerdureHttp;
     await using http = await createServer();
     const listening = await listen(http, {});
@@ -214,6 +232,8 @@ test.each(withBlocks.filter(({ blocks }) => blocks.length > 0))(
       expect(await outputOf(file)).toContain('STOPPED');
     }
     expect(compiled).toHaveLength(blocks.length);
+    const printed = PRINTED[page];
+    if (printed !== undefined) expect(log).toHaveBeenCalledWith(printed);
   },
   180_000,
 );
