@@ -51,7 +51,7 @@ export function callerOf(
   return {
     principal: context.get('principal'),
     isVerified,
-    operationKey: context.req.header('idempotency-key') ?? null,
+    operationKey: context.req.header('idempotency-key') || null,
     signal: context.req.raw.signal,
   };
 }

@@ -79,8 +79,11 @@ const serverOptions = z.strictObject({
   log: anyFunction.optional(),
 } satisfies OptionSchemas<ServerOptions>);
 
-/** Creates a server; see `createServer` of `perdure/http`. */
-export async function openServer(options: ServerOptions): Promise<HttpServer> {
+/** Creates a server; see `createServer` of `perdure/http`. `clock`: milliseconds, for the rates of requests. */
+export async function openServer(
+  options: ServerOptions,
+  clock: () => number = () => performance.now(),
+): Promise<HttpServer> {
   checkOptions('createServer', { schema: serverOptions, options }, (text) => new InputError(text));
   const { config, env = process.env, client: given, localName = 'local', log = logLine } = options;
   const serve = options.serve ?? config?.serve ?? {};
@@ -116,7 +119,7 @@ export async function openServer(options: ServerOptions): Promise<HttpServer> {
   });
   addConsole(app);
   app.get('/v1/openapi.json', () => answerJson(openApiDocument()));
-  app.use('/v1/*', checkPrincipal(authenticate, limits), checkBody(limits));
+  app.use('/v1/*', checkPrincipal(authenticate, limits, clock), checkBody(limits));
   addApiRoutes(app, parts);
   addOpenAiRoutes(app, parts);
   addUiRoutes(app, parts);

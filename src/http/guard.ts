@@ -96,15 +96,16 @@ function preflight(origin: string): Response {
 /** The most principals of which the server remembers the rate; of others, it begins anew. */
 const MAX_REMEMBERED = 10_000;
 
-/** Finds out the principal of a request, and counts the request against its rate. */
+/** Finds out the principal of a request, and counts the request against its rate. `clock`: in milliseconds. */
 export function checkPrincipal(
   authenticate: Authenticate,
   { requestsPerMinute }: GuardLimits,
+  clock: () => number,
 ): MiddlewareHandler<Guarded> {
   const buckets = new LRUCache<string, { left: number; at: number }>({ max: MAX_REMEMBERED });
   return async (context, next) => {
     const principal = await authenticate(context.req.header('authorization'));
-    const now = performance.now();
+    const now = clock();
     const bucket = buckets.get(principal.name) ?? { left: requestsPerMinute, at: now };
     const refilled = bucket.left + ((now - bucket.at) / 60_000) * requestsPerMinute;
     const left = Math.min(requestsPerMinute, refilled) - 1;

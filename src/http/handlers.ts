@@ -87,6 +87,12 @@ function idOfOperation({ name }: Principal, key: string): string {
   return `http-${sha256Hex(canonicalJson([name, key])).slice(0, ID_DIGITS)}`;
 }
 
+/** Checks that a principal may cancel a run: one that it has started, or with the right `control`. */
+export async function openToCancel(place: Place, principal: Principal, run: string): Promise<void> {
+  const { isOwn } = await openRun(place, { principal, right: 'read', run });
+  if (!isOwn) await openRun(place, { principal, right: 'control', run });
+}
+
 function requireControl(principal: Principal, agent: string): void {
   if (!principal.may('control', agent)) throw forbidden(principal, 'control', agent);
 }
@@ -140,10 +146,13 @@ function readHandlers(place: Place, open: OpenFor): Pick<Handlers, ReadNames> {
       return { ...found, rows };
     },
     async getRun({ run }, caller) {
+      const { principal } = caller;
       const seen = await open(run, 'read', caller);
       const all = ['talk', 'read', 'decide', 'control'] as const;
-      const rights = all.filter((right) => mayDo(caller.principal, right, seen));
-      return { ...(await api.status(run)), rights };
+      const rights = all.filter((right) => mayDo(principal, right, seen));
+      const { below = [], ...status } = await api.status(run);
+      const shown = await visible(place, principal, below, (one) => one);
+      return { ...status, ...(shown.length > 0 && { below: shown }), rights };
     },
     async getResult({ run, turn, wait = WAIT_SECONDS }, caller) {
       await open(run, 'read', caller);
@@ -212,7 +221,9 @@ function writeHandlers(place: Place, open: OpenFor): Omit<Handlers, ReadNames> {
     async sendMessage({ run, id, ...said }, caller) {
       const { agent } = await open(run, 'talk', caller);
       if (said.context !== undefined) requireControl(caller.principal, agent);
-      const key = id ?? caller.operationKey;
+      const { principal, operationKey } = caller;
+      // Ids of messages are shared by all senders; keys of operations are not.
+      const key = id ?? (operationKey === null ? null : idOfOperation(principal, operationKey));
       // The words of a person never decide here: only `decide` does, with a digest.
       const message = { ...said, ...(key !== null && { id: key }), answers: false as const };
       return await api.send(run, message, { by: caller.principal.name, within: WITHIN });
@@ -227,8 +238,7 @@ function writeHandlers(place: Place, open: OpenFor): Omit<Handlers, ReadNames> {
       return { receipts: [...(await api.resolve(run, checkedLater, { by, id, within: WITHIN }))] };
     },
     async cancelRun({ run, turn }, caller) {
-      const { isOwn } = await open(run, 'read', caller);
-      if (!isOwn) await open(run, 'control', caller);
+      await openToCancel(place, caller.principal, run);
       const { name: by } = caller.principal;
       if (turn === undefined) await api.cancel(run);
       else await api.cancel(run, { turn, by, within: WITHIN });

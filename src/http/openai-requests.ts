@@ -144,8 +144,9 @@ export async function startOnce(
   if (given.isRetry && tried === undefined) {
     const { rows } = await place.api.list({ idPrefix, since: RETRIED_WITHIN, limit: 1 });
     const [found] = rows;
-    if (found !== undefined)
-      return (await openRun(place, { principal, right: 'read', run: found.id })).id;
+    const seen = found && (await openRun(place, { principal, right: 'read', run: found.id }));
+    // Others can choose an id that begins in the same way.
+    if (seen?.isOwn) return seen.id;
   }
   const [only] = messages;
   const text = messages.length === 1 && only ? { message: only.text } : { messages: [...messages] };

@@ -15,7 +15,7 @@ import {
 } from './api-routes.js';
 import { type ErrorAnswer, HttpError } from './errors.js';
 import type { Guarded, GuardedContext } from './guard.js';
-import { type Caller, createHandlers } from './handlers.js';
+import { type Caller, createHandlers, openToCancel } from './handlers.js';
 import {
   chatBody,
   isRetry,
@@ -82,7 +82,7 @@ export function addOpenAiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
   });
   app.post('/v1/responses', (context) => createResponse(context, parts));
   app.get('/v1/responses/:id', async (context) => {
-    const { id, caller } = await opened(context, parts, 'read');
+    const { id, caller } = await opened(context, parts);
     if (context.req.query('stream') !== 'true') {
       return answerJson(toResponse(await readState(place, id)));
     }
@@ -90,8 +90,9 @@ export function addOpenAiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
     return await streamResponse(context, parts, { id, after, caller });
   });
   app.post('/v1/responses/:id/cancel', async (context) => {
-    const { id, caller } = await opened(context, parts, 'talk');
+    const { id, caller } = await opened(context, parts);
     const { name: by } = caller.principal;
+    await openToCancel(place, caller.principal, id.run);
     await place.api
       .cancel(id.run, { turn: id.turn, by, within: '30 seconds' })
       .catch((error: unknown) => {
@@ -102,7 +103,7 @@ export function addOpenAiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
     return answerJson(toResponse(await readState(place, id)));
   });
   app.get('/v1/responses/:id/input_items', async (context) => {
-    const { id } = await opened(context, parts, 'read');
+    const { id } = await opened(context, parts);
     const { messages } = await place.api.transcript(id.run);
     const data = messages
       .filter((one) => one.role === 'user' && one.turn === id.turn && one.origin === undefined)
@@ -122,11 +123,10 @@ export function addOpenAiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
 async function opened(
   context: GuardedContext,
   parts: DoorParts,
-  right: 'read' | 'talk',
 ): Promise<{ readonly id: ResponsePlace; readonly caller: Caller }> {
   const caller = callerOf(context, parts);
   const id = readId(context.req.param('id') ?? '');
-  await openRun(parts.place, { principal: caller.principal, right, run: id.run });
+  await openRun(parts.place, { principal: caller.principal, right: 'read', run: id.run });
   return { id, caller };
 }
 
@@ -192,8 +192,12 @@ async function sendNext(
   },
 ): Promise<ResponsePlace> {
   const { run, key, messages } = given;
+  // The answer is the reply, so the right to send a message is not enough.
+  await openRun(place, { principal, right: 'read', run });
   await openRun(place, { principal, right: 'talk', run });
-  const id = sha256Hex(canonicalJson([key, messages.map((one) => ({ ...one }))])).slice(0, 32);
+  const id = sha256Hex(
+    canonicalJson([principal.name, key, messages.map((one) => ({ ...one }))]),
+  ).slice(0, 32);
   const [only] = messages;
   const text = messages.length === 1 && only ? { message: only.text } : { messages };
   const message = { ...text, id, answers: false as const };

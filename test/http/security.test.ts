@@ -6,6 +6,7 @@ import { text as textOf } from 'node:stream/consumers';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createServer, listen } from '../../src/http.js';
+import { openServer } from '../../src/http/create-server.js';
 import { sseResponse } from '../../src/http/sse.js';
 import { gate } from '../support/gate.js';
 import { type HttpDesk, keyOf, openHttpDesk } from '../support/http-desk.js';
@@ -26,17 +27,17 @@ beforeAll(async () => {
     response.setHeader('content-type', 'application/json');
     response.end(JSON.stringify(request.url === '/jwks' ? keys : about));
   });
-  desk = await openHttpDesk(['ann', 'bob', 'eve', 'busy'], {
+  desk = await openHttpDesk(['ann', 'bob', 'eve', 'tom'], {
     oidc: { issuer: issuer.url, audience: AUDIENCE },
     principals: {
       ann: { rights: { '*': 'all' } },
       bob: { rights: { desk: ['start'], talker: ['start'] } },
       eve: { rights: { other: 'all' } },
-      busy: { rights: { '*': ['read'] } },
+      tom: { rights: { talker: ['read', 'talk'] } },
     },
     groups: { ops: { rights: { desk: ['read', 'decide'] } } },
     origins: ['https://app.example.com'],
-    limits: { requestsPerMinute: 500, streams: 2, bodyBytes: 10_000, readTimeout: 1_000 },
+    limits: { requestsPerMinute: 5_000, streams: 2, bodyBytes: 10_000, readTimeout: 1_000 },
   });
 });
 afterAll(async () => {
@@ -177,15 +178,62 @@ describe('a principal', () => {
     expect(decisions?.map(({ as, by }) => [as, by])).toEqual([['deny', 'ann']]);
   });
 
+  test('that may talk cancels no turn of others, and its keys and words are its own', async () => {
+    const hold = gate();
+    desk.talker.on('kept', async () => {
+      await hold.wait();
+      return 'kept';
+    });
+    const body = { agent: 'talker', message: 'kept', open: true };
+    const { id } = (await desk.send('/v1/runs', { body })).body;
+    const response = `resp_1_${Buffer.from(id).toString('base64url')}`;
+    for (const to of [path(id, '/cancel'), `/v1/responses/${response}/cancel`]) {
+      const refused = await desk.send(to, { as: 'tom', body: {} });
+      expect([to, refused.status, refused.body.error.code]).toEqual([to, 403, 'forbidden']);
+    }
+    hold.release();
+    const headers = { 'idempotency-key': 'k1' };
+    for (const as of ['ann', 'tom', 'ann']) {
+      const said = { message: `from ${as}` };
+      const sent = await desk.send(path(id, '/messages'), { as, body: said, headers });
+      expect(sent.status).toBe(200);
+    }
+    const next = { model: 'talker', input: 'same', previous_response_id: response };
+    for (const as of ['ann', 'tom', 'ann']) {
+      expect((await desk.send('/v1/responses', { as, body: next })).status).toBe(200);
+    }
+    const { messages } = (await desk.send(path(id, '/transcript'))).body;
+    const users = messages.filter(({ role }: { role: string }) => role === 'user');
+    expect(users.map(({ text, by }: { text: string; by: string }) => [text, by])).toEqual([
+      ['kept', 'ann'],
+      ['from ann', 'ann'],
+      ['from tom', 'tom'],
+      ['same', 'ann'],
+      ['same', 'tom'],
+    ]);
+    await desk.send(path(id, '/close'), { body: {} });
+  });
+
   test('may not send more requests than its rate, and others are not affected', async () => {
-    const many = await Promise.all(
-      Array.from({ length: 520 }, () => desk.send('/v1/me', { as: 'busy' })),
-    );
-    const refused = many.filter(({ status }) => status === 429);
-    expect(refused.length).toBeGreaterThan(0);
-    expect(refused[0]?.body.error.code).toBe('rate_limited');
-    expect(Number(refused[0]?.headers.get('retry-after'))).toBeGreaterThan(0);
-    expect((await desk.send('/v1/me')).status).toBe(200);
+    let now = 0;
+    const env = { PERDURE_SERVE_KEYS: ['busy', 'calm'].map((as) => `${as}:${keyOf(as)}`).join() };
+    const serve = { limits: { requestsPerMinute: 3 } };
+    await using server = await openServer({ client: desk.client, serve, env }, () => now);
+    const ask = async (as: string): Promise<Response> => {
+      const headers = { authorization: `Bearer ${keyOf(as)}` };
+      return await server.fetch(new Request('http://127.0.0.1/v1/me', { headers }));
+    };
+    const statuses = [];
+    for (let n = 0; n < 4; n += 1) statuses.push((await ask('busy')).status);
+    expect(statuses).toEqual([200, 200, 200, 429]);
+    now = 10_000;
+    const refused = await ask('busy');
+    expect(refused.headers.get('retry-after')).toBe('10');
+    expect(await refused.json()).toMatchObject({ error: { code: 'rate_limited' } });
+    expect((await ask('calm')).status).toBe(200);
+    now = 20_000;
+    expect((await ask('busy')).status).toBe(200);
+    expect((await ask('busy')).status).toBe(429);
   });
 });
 
