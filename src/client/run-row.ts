@@ -8,7 +8,7 @@ import {
   statusName,
 } from '../core/state/status.js';
 import { COMPLETE_REASONS, type Outcome, STOP_REASONS } from '../core/transcript/outcome.js';
-import { newerPatch, writtenByNewer } from '../history/projection.js';
+import { newerMemo, newerPatch, writtenByNewer } from '../history/projection.js';
 import { readRun } from '../history/read-run.js';
 import { GRPC, grpcCode } from '../temporal/grpc.js';
 import { type ListedWorkflow, listWorkflows } from '../temporal/server-answers.js';
@@ -54,7 +54,10 @@ export async function readRunRow(
   { info, unreadable }: ListedWorkflow,
 ): Promise<RunRow> {
   const row = rowFromAttributes(info) ?? (await rowFromHistory(client, info));
-  const why = unreadable ?? newerPatch(info.typedSearchAttributes.get(PATCHES) ?? []);
+  const why =
+    unreadable ??
+    newerPatch(info.typedSearchAttributes.get(PATCHES) ?? []) ??
+    newerMemo(info.memo?.['schema']);
   return why === null ? row : { unreadable: why, ...row };
 }
 

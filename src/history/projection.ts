@@ -24,7 +24,14 @@ import {
   noteBlocks,
 } from './reader/run-view.js';
 
-export { endOutcome, newerPatch, repliesIn, visitKey, writtenByNewer } from './reader/run-view.js';
+export {
+  endOutcome,
+  newerMemo,
+  newerPatch,
+  repliesIn,
+  visitKey,
+  writtenByNewer,
+} from './reader/run-view.js';
 export type {
   BlockedSince,
   DecisionView,

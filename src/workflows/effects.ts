@@ -80,7 +80,11 @@ async function continueAsNew(run: RunContext): Promise<void> {
   const move = makeContinueAsNewFunc<AgentWorkflow>({
     // A pinned run moves to the newest build only here.
     initialVersioningBehavior: 'AUTO_UPGRADE',
-    memo: nextMemo(run.state, { memo, began, run: workflowId, tags: input.tags }),
+    memo: {
+      ...nextMemo(run.state, { memo, began, run: workflowId, tags: input.tags }),
+      // A list of an older version, which cannot read the state, says so.
+      schema: STATE_VERSION,
+    },
   });
   await move(input, carried);
 }

@@ -295,7 +295,10 @@ describe("a user's own workflow that continues as new into an agent", () => {
     await vi.waitFor(
       async () => {
         const { rows } = await client.list({ idPrefix: id });
-        expect(rows).toMatchObject([{ id }]);
+        // By its attributes and its memo, without its history.
+        expect(rows).toMatchObject([
+          { id, agent: 'chief', unreadable: expect.stringContaining(newer) },
+        ]);
       },
       { timeout: 30_000, interval: 100 },
     );

@@ -1,5 +1,9 @@
-import { makeContinueAsNewFunc, patched } from '@temporalio/workflow';
+import { SearchAttributeType, defineSearchAttributeKey } from '@temporalio/common';
+import { makeContinueAsNewFunc, patched, upsertSearchAttributes } from '@temporalio/workflow';
 import { agent as current, runAgent, type Outcome, type RunInput } from '../../src/workflow.js';
+
+const AGENT = defineSearchAttributeKey('AgentName', SearchAttributeType.KEYWORD);
+const STATUS = defineSearchAttributeKey('AgentStatus', SearchAttributeType.KEYWORD);
 
 /** An agent; if its first message says so, as a newer version of perdure would run it. */
 export async function agent(input: RunInput, carried?: unknown): Promise<Outcome> {
@@ -12,9 +16,17 @@ export async function caller(input: RunInput): Promise<readonly Outcome[]> {
   return [await runAgent(input), await runAgent(input)];
 }
 
-/** Continues as new into an agent, with a state that no segment has passed on. */
-export async function forger(input: RunInput, carried: unknown): Promise<void> {
-  const go = makeContinueAsNewFunc<typeof agent>({ workflowType: 'agent' });
+/**
+ * Continues as new into an agent, with a state that no segment has passed on. What lists show of a
+ * segment, its attributes and its memo, is written as a segment writes it.
+ */
+export async function forger(input: RunInput, carried: { schema: unknown }): Promise<void> {
+  upsertSearchAttributes([
+    { key: AGENT, value: input.agent },
+    { key: STATUS, value: 'working' },
+  ]);
+  const { schema } = carried;
+  const go = makeContinueAsNewFunc<typeof agent>({ workflowType: 'agent', memo: { schema } });
   await go(input, carried);
 }
 

@@ -215,6 +215,11 @@ export class NewerStateError extends Error {
   override readonly name = 'NewerStateError';
 }
 
+/** Returns why a state of this schema version cannot be read. */
+export function newerSchema(schema: unknown, known = STATE_VERSION): string {
+  return `the run's state has schema version ${String(schema)}, and this version reads up to ${known}; deploy the version that wrote it`;
+}
+
 /**
  * Checks the state that a segment received, and migrates it from an older schema version. Returns the
  * problem as text if there is one. Throws a `NewerStateError` for a version above `STATE_VERSION`: the workflow
@@ -252,9 +257,7 @@ export function migrate(value: StoredState, steps = STEPS, to = STATE_VERSION): 
     }
     const step = typeof schema === 'number' ? steps[schema] : undefined;
     if (step === undefined) {
-      throw new NewerStateError(
-        `the run's state has schema version ${String(schema)}, and this version reads up to ${to}; deploy the version that wrote it`,
-      );
+      throw new NewerStateError(newerSchema(schema, to));
     }
     const next = step(stored);
     if (next['schema'] === schema)

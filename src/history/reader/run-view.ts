@@ -5,7 +5,12 @@ import type { Run } from '../../core/interpret/loop.js';
 import { isLoaded } from '../../core/rules/limits.js';
 import { replyUsage } from '../../core/rules/spending.js';
 import type { RunEvent } from '../../core/run/events.js';
-import { type CarriedState, NewerStateError } from '../../core/segments/migrations.js';
+import {
+  type CarriedState,
+  NewerStateError,
+  STATE_VERSION,
+  newerSchema,
+} from '../../core/segments/migrations.js';
 import { type Begun, readCarriedState, readStart } from '../../core/segments/start.js';
 import { runCancelled } from '../../core/state/change.js';
 import {
@@ -314,6 +319,15 @@ export function newerPatch(patches: readonly string[]): string | null {
   return newer(
     `the run's history has the patch ${JSON.stringify(unknown)}, which this version does not know; deploy the version that wrote it`,
   );
+}
+
+/**
+ * Returns why a run cannot be read whose memo names this schema version, if it is newer than this
+ * version's; else null.
+ */
+export function newerMemo(schema: unknown): string | null {
+  const isNewer = typeof schema === 'number' && schema > STATE_VERSION;
+  return isNewer ? newer(newerSchema(schema)) : null;
 }
 
 function newer(why: string): string {
