@@ -142,6 +142,71 @@ test('an image of a team runs in the composition, with its keys from outside', (
   expect(block).toContain('"--env-file-if-exists=/agents/.env", "/app/bin/perdure.js", "worker"');
 });
 
+test('the Deployment for Kubernetes has known fields, and names that fit each other, the image, and the command', () => {
+  const named = z.strictObject({ name: z.string() });
+  const quantities = z.strictObject({
+    cpu: z
+      .string()
+      .regex(/^\d+m?$/)
+      .optional(),
+    memory: z.string().regex(/^\d+[MG]i$/),
+  });
+  const container = z.strictObject({
+    name: z.string(),
+    image: z.string().regex(/^[\w.-]+\/[\w-]+:[\w.-]+$/),
+    args: z.array(z.string()),
+    env: z.array(z.strictObject({ name: z.string(), value: z.string() })),
+    envFrom: z.array(z.strictObject({ secretRef: named })),
+    resources: z.strictObject({ requests: quantities, limits: quantities }),
+    securityContext: z.strictObject({
+      readOnlyRootFilesystem: z.literal(true),
+      allowPrivilegeEscalation: z.literal(false),
+    }),
+    volumeMounts: z.array(z.strictObject({ name: z.string(), mountPath: z.string() })),
+  });
+  const user = { runAsUser: z.literal(1000), fsGroup: z.literal(1000) };
+  const labels = z.record(z.string(), z.string());
+  const pod = z.strictObject({
+    terminationGracePeriodSeconds: z.int().positive(),
+    securityContext: z.strictObject({ runAsNonRoot: z.literal(true), ...user }),
+    containers: z.tuple([container]),
+    volumes: z.array(z.strictObject({ name: z.string(), emptyDir: z.strictObject({}) })),
+  });
+  const deployment = z.strictObject({
+    apiVersion: z.literal('apps/v1'),
+    kind: z.literal('Deployment'),
+    metadata: named,
+    spec: z.strictObject({
+      replicas: z.int().positive(),
+      selector: z.strictObject({ matchLabels: labels }),
+      template: z.strictObject({ metadata: z.strictObject({ labels }), spec: pod }),
+    }),
+  });
+  const [block = ''] = matches('docs/production.md', /^```yaml\n([^]*?)^```$/gm);
+  const { spec } = deployment.parse(parseYaml(block));
+  const { template } = spec;
+  const [worker] = template.spec.containers;
+  expect(template.metadata.labels).toEqual(spec.selector.matchLabels);
+  const names = (list: readonly { readonly name: string }[]): readonly string[] =>
+    list.map(({ name }) => name).toSorted();
+  expect(names(worker.volumeMounts)).toEqual(names(template.spec.volumes));
+  // What the image writes: PERDURE_HOME, and the folder that the composition mounts, too.
+  const [home = ''] = matches('Dockerfile', /^ENV .*PERDURE_HOME=(\S+)/gm);
+  expect(worker.volumeMounts.map(({ mountPath }) => mountPath).toSorted()).toEqual([home, '/tmp']);
+  // The user `node` of the image is 1000.
+  expect(matches('Dockerfile', /^FROM (\w+):/gm).at(-1)).toBe('node');
+  expect(text('Dockerfile')).toContain(`"${worker.args[1]}", "${worker.args[2]}"`);
+  const [section = ''] = matches(
+    'docs/reference/commands.md',
+    /^### `?(?:perdure )?worker\b([^]*?)^##/gm,
+  );
+  for (const option of worker.args.filter((arg) => arg.startsWith('-'))) {
+    expect(section).toContain(`\`${option} `);
+  }
+  const variables = text('docs/operations.md');
+  for (const { name } of worker.env) expect(variables).toContain(`\`${name}`);
+});
+
 test('the health check of the image imports modules that the build makes', () => {
   const modules = matches('docker/worker-health.js', /^import .* from '\.\.\/dist\/(.*)\.js';$/gm);
   expect(modules).not.toEqual([]);
