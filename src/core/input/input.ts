@@ -36,6 +36,32 @@ import {
 } from './turn-context.js';
 import { turnSettingsProblem } from './turn-settings.js';
 
+/** One check for each field of an input. */
+export type FieldChecks<T> = {
+  readonly [K in keyof T]-?: (value: unknown, all: Record<string, unknown>) => string | null;
+};
+
+/**
+ * Returns what is wrong with an input, or null: a field that has no check, or the first one that its
+ * check refuses. `name`: what people call the input.
+ */
+export function checkFields<T>(
+  name: string,
+  value: Record<string, unknown>,
+  checks: FieldChecks<T>,
+): string | null {
+  const names = Object.keys(checks);
+  const unknown = Object.keys(value).find((key) => !names.includes(key));
+  if (unknown !== undefined) {
+    return `${name}.${unknown}: expected one of ${names.join(', ')}; remove this field`;
+  }
+  for (const [field, check] of Object.entries<FieldChecks<T>[keyof T]>(checks)) {
+    const found = check(value[field], value);
+    if (found !== null) return found;
+  }
+  return null;
+}
+
 /** Returns what is wrong with a set of limits, or null. `path`: the field that holds the set. */
 export function checkLimits(value: unknown, path: string): string | null {
   if (value === undefined) return null;
@@ -203,35 +229,39 @@ export function unreadable(message: string): object {
   return { [UNREADABLE]: message };
 }
 
-const FIELDS = [
-  'agent',
-  'message',
-  'attachments',
-  'artifacts',
-  'open',
-  'limits',
-  'context',
-  'contextBlob',
-  'turnContext',
-  'tags',
-  'archive',
-  'depth',
-  'budget',
-  'args',
-  'messages',
-  'prompt',
-  'promptArgs',
-  'settings',
-  'input',
-  'fork',
-  'called',
-  'by',
-  'requesters',
-  'rules',
-  'tenant',
-  'unattended',
-  'modelAttempts',
-];
+/**
+ * The check of each field of a run's input; a field without one does not compile. A check that
+ * depends on other fields gets all of them.
+ */
+const CHECKS: FieldChecks<RunInput> = {
+  agent: checkAgent,
+  message: checkMessage,
+  attachments: (value, all) => checkAttachments(value) ?? checkAlone('attachments', all),
+  artifacts: (value, all) => checkArtifacts(value) ?? checkAlone('artifacts', all),
+  open: (value) => checkFlag('open', value),
+  limits: (value) => checkLimits(value, 'limits'),
+  context: checkContext,
+  contextBlob: checkBlob,
+  turnContext: turnContextProblem,
+  tags: checkTags,
+  archive: (value) => checkFlag('archive', value),
+  depth: checkDepth,
+  budget: (value) => checkLimits(value, 'budget'),
+  args: (value) => checkArgs(value),
+  messages: (_, all) => suppliedProblem(all),
+  prompt: (_, all) => startPromptProblem(all),
+  promptArgs: (_, all) => startPromptProblem(all),
+  settings: turnSettingsProblem,
+  input: checkInput,
+  fork: checkFork,
+  called: checkCalled,
+  by: checkBy,
+  requesters: checkRequesters,
+  rules: (value) => rulesProblem(value),
+  tenant: checkTenant,
+  unattended: checkUnattended,
+  modelAttempts: checkModelAttempts,
+};
 
 /**
  * Validates the input of a run. Returns the input or the problem, and never throws. `continued`:
@@ -248,42 +278,8 @@ export function parseRunInput(
   if (!isObject(value)) {
     return problem(`input: expected an object, got ${show(value)}; ${EXAMPLE}`);
   }
-  const unknown = Object.keys(value).find((key) => !FIELDS.includes(key));
-  if (unknown !== undefined) {
-    return problem(`input.${unknown}: expected one of ${FIELDS.join(', ')}; remove this field`);
-  }
-  const found =
-    checkAgent(value['agent']) ??
-    checkFlag('open', value['open']) ??
-    checkMessage(
-      value['message'],
-      continued ||
-        value['open'] === true ||
-        [value['input'], value['prompt'], value['messages']].some((one) => one !== undefined) ||
-        forksAtNode(value['fork']),
-    ) ??
-    checkAttached(value) ??
-    checkLimits(value['limits'], 'limits') ??
-    checkContext(value['context']) ??
-    checkBlob(value['contextBlob']) ??
-    turnContextProblem(value['turnContext']) ??
-    checkTags(value['tags']) ??
-    checkFlag('archive', value['archive']) ??
-    checkDepth(value['depth']) ??
-    checkLimits(value['budget'], 'budget') ??
-    checkArgs(value['args']) ??
-    checkInput(value['input']) ??
-    startPromptProblem(value) ??
-    turnSettingsProblem(value['settings']) ??
-    suppliedProblem(value) ??
-    checkFork(value['fork']) ??
-    checkCalled(value['called']) ??
-    checkBy(value['by']) ??
-    checkRequesters(value['requesters']) ??
-    rulesProblem(value['rules']) ??
-    checkTenant(value['tenant']) ??
-    checkUnattended(value['unattended']) ??
-    checkModelAttempts(value['modelAttempts']);
+  const checks = continued ? { ...CHECKS, message: checkReceived } : CHECKS;
+  const found = checkFields('input', value, checks);
   return found === null ? trusted(value) : problem(found);
 }
 
@@ -303,22 +299,28 @@ function checkAgent(value: unknown): string | null {
   return fits ? null : `agent: expected the name of a registered agent, got ${show(value)}`;
 }
 
-function checkMessage(value: unknown, open: boolean): string | null {
-  if (value !== undefined || open) return value === undefined ? null : checkText(value);
+function checkMessage(value: unknown, all: Record<string, unknown>): string | null {
+  const instead = [all['input'], all['prompt'], all['messages']].some((one) => one !== undefined);
+  if (value !== undefined || instead || all['open'] === true || forksAtNode(all['fork'])) {
+    return checkReceived(value);
+  }
   return 'message: expected a string, got none; give one, or give "open": true and send it later';
 }
 
-function checkAttached(value: Record<string, unknown>): string | null {
-  const { message, prompt, messages, input, attachments, artifacts } = value;
-  const found = checkAttachments(attachments) ?? checkArtifacts(artifacts);
-  if (found !== null) return found;
-  const hasMessage = [message, prompt, messages].some((one) => one !== undefined);
-  const alone = [
-    attachments !== undefined && !hasMessage && 'attachments',
-    artifacts !== undefined && !hasMessage && input === undefined && 'artifacts',
-  ].find((one) => one !== false);
-  if (alone === undefined) return null;
-  return `${alone}: expected a message that they belong to; give "message" too`;
+/** Checks the message of a later segment, which has received it before. */
+function checkReceived(value: unknown): string | null {
+  return value === undefined ? null : checkText(value);
+}
+
+/** Returns what is wrong with attached values that belong to no message, or null. */
+function checkAlone(
+  field: 'attachments' | 'artifacts',
+  all: Record<string, unknown>,
+): string | null {
+  const { message, prompt, messages, input } = all;
+  const homes = [message, prompt, messages, ...(field === 'artifacts' ? [input] : [])];
+  if (all[field] === undefined || homes.some((one) => one !== undefined)) return null;
+  return `${field}: expected a message that they belong to; give "message" too`;
 }
 
 /** Returns what is wrong with a message, or null. */

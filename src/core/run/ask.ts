@@ -10,7 +10,14 @@ import {
   inboxProblem,
   jsonLength,
 } from '../input/inbox.js';
-import { checkBy, checkFlag, checkText, show } from '../input/input.js';
+import {
+  type FieldChecks,
+  checkBy,
+  checkFields,
+  checkFlag,
+  checkText,
+  show,
+} from '../input/input.js';
 import { misfitProblem, promptMessageProblem, promptText } from '../input/named-prompt.js';
 import {
   checkArtifacts,
@@ -69,52 +76,41 @@ function messageBytes({ config }: RunState, message: Incoming): number {
   return jsonLength(promptText(config.definition, { prompt, ...(args && { args }) }));
 }
 
-const FIELDS = [
-  'message',
-  'id',
-  'mode',
-  'pin',
-  'refresh',
-  'attachments',
-  'by',
-  'answers',
-  'sentAt',
-  'input',
-  'prompt',
-  'args',
-  'messages',
-  'artifacts',
-  'context',
-  'contextMode',
-  'settings',
-];
 const MAX_ID_CHARACTERS = 200;
 /** The maximum size of a message, because the history records it. */
 const MAX_MESSAGE_BYTES = 256 * 1024;
+
+/** The check of each field of a message; a field without one does not compile. */
+const CHECKS: FieldChecks<Ask> = {
+  message: (_, all) => checkMessageOrInput(all),
+  id: checkId,
+  mode: checkMode,
+  pin: (value) => checkFlag('pin', value),
+  refresh: (value) => checkFlag('refresh', value),
+  attachments: checkAttachments,
+  by: checkBy,
+  answers: checkAnswers,
+  sentAt: checkSentAt,
+  input: covered,
+  prompt: covered,
+  args: covered,
+  messages: covered,
+  artifacts: checkArtifacts,
+  context: (_, all) => messageContextProblem(all),
+  contextMode: covered,
+  settings: turnSettingsProblem,
+};
+
+/** A field that the check of another one covers. */
+function covered(): null {
+  return null;
+}
 
 /** Returns what is wrong with the argument of `ask`, regardless of the run's state, or null. */
 export function askProblem(value: unknown): string | null {
   if (!isObject(value))
     return `ask: expected an object, got ${show(value)}; give {"message": "text"}`;
-  const unknown = Object.keys(value).find((key) => !FIELDS.includes(key));
-  if (unknown !== undefined) {
-    return `ask.${unknown}: expected one of ${FIELDS.join(', ')}; remove this field`;
-  }
-  return (
-    checkMessageOrInput(value) ??
-    checkId(value['id']) ??
-    checkMode(value['mode']) ??
-    checkFlag('pin', value['pin']) ??
-    checkFlag('refresh', value['refresh']) ??
-    checkBy(value['by']) ??
-    checkAnswers(value['answers']) ??
-    checkSentAt(value['sentAt']) ??
-    checkAttachments(value['attachments']) ??
-    checkArtifacts(value['artifacts']) ??
-    messageContextProblem(value) ??
-    turnSettingsProblem(value['settings']) ??
-    checkSize(value)
-  );
+  return checkFields('ask', value, CHECKS) ?? checkSize(value);
 }
 
 /** Why a run refuses a message. `reason`: only for a message that is a decision, or close to one. */
