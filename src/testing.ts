@@ -164,7 +164,7 @@ export {
 export type { EvalGates, GateResult } from './recordings/eval-gates.js';
 export { rerun, type CandidateModel, type Rerun, type RerunOptions } from './recordings/rerun.js';
 export type { ComparedCall, Divergence } from './recordings/divergence.js';
-export type { LiveTools } from './recordings/recorded-parts.js';
+export type { LiveTools } from './recordings/recorded-tools.js';
 
 // A Temporal server
 export type { TestServer } from './server/test-server.js';

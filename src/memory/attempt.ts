@@ -34,6 +34,8 @@ export class TaskLostError extends Error {}
 export interface Attempt {
   readonly token: string;
   readonly execution: ActivityAttempt;
+  /** The argument of the activity; undefined until it runs. */
+  input: unknown;
   /** Whether its end no longer counts. */
   isOver: boolean;
   /** Whether its worker has died. */
@@ -46,6 +48,26 @@ export interface Attempt {
 
 /** The attempts by their contexts: another asynchronous storage would cost time in each promise. */
 const byContext = new WeakMap<object, Attempt>();
+
+/** An activity, by its name, its run, and its input. */
+export interface CurrentActivity {
+  readonly activity: string;
+  /** The id of the run. */
+  readonly run: string;
+  readonly input: unknown;
+}
+
+/** Returns the activity whose code calls this; null outside of activities. */
+export function currentActivity(): CurrentActivity | null {
+  const attempt = currentAttempt();
+  if (attempt === undefined) return null;
+  const { activityType, workflowExecution } = attempt.execution.context.info;
+  return {
+    activity: activityType,
+    run: workflowExecution?.workflowId ?? '',
+    input: attempt.input,
+  };
+}
 
 /** Returns the attempt whose code calls this; undefined outside of activities. */
 function currentAttempt(): Attempt | undefined {
@@ -85,6 +107,7 @@ export function createAttempt(
       noopMetricMeter,
       [],
     ),
+    input: undefined,
     isOver: false,
     isLost: false,
     isParked: false,
@@ -105,6 +128,7 @@ export async function runAttempt(
   try {
     const { loadedDataConverter } = host.client().options;
     const args = await decodeArrayFromPayloads(loadedDataConverter, input?.payloads ?? []);
+    [attempt.input] = args;
     const headers = header?.fields ?? {};
     return await attempt.execution.run({ args, headers });
   } finally {

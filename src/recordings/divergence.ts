@@ -26,7 +26,7 @@ export interface Divergence {
   readonly step: number;
   /**
    * - `call`: a tool was called with arguments, or at a place, that the recording does not have
-   * - `model`: the model was called more often than it was recorded
+   * - `model`: the model was called where the recording has no reply: once more, or by a function
    * - `request`: a person was asked, and the recording has no decision about it
    * - `message`: a message has other words
    * - `outcome`: the run ended otherwise
@@ -42,6 +42,13 @@ export interface Divergence {
   readonly text: string;
 }
 
+/** What a rerun has found so far. After a divergence, no model is called any more. */
+export interface Found {
+  divergence: Divergence | null;
+  /** The first request that the recording has no decision about; it may have expired there, too. */
+  request: Divergence | null;
+}
+
 /** Creates a divergence, with its line. */
 export function createDivergence(
   given: Omit<Divergence, 'text' | 'nearest'> & Partial<Divergence>,
@@ -55,11 +62,11 @@ export function createDivergence(
 function describe({ kind, actual, recorded, nearest }: Omit<Divergence, 'text'>): string {
   switch (kind) {
     case 'call': {
-      const near = recorded === null && nearest !== null ? `; nearest: ${callText(nearest)}` : '';
+      const near = recorded === null && nearest !== null ? nearestText(actual, nearest) : '';
       return `called ${valueText(actual)}; recorded ${valueText(recorded)}${near}`;
     }
     case 'model':
-      return `called the model once more; recorded no further reply`;
+      return `called the model with ${valueText(actual)}; recorded no reply to this call`;
     case 'request':
       return `asked for a decision about ${valueText(actual)}; recorded none`;
     case 'message':
@@ -69,6 +76,11 @@ function describe({ kind, actual, recorded, nearest }: Omit<Divergence, 'text'>)
         return `failed: ${visible(actual['error'])}; recorded ${valueText(recorded)}`;
       return `ended as ${valueText(actual)}; recorded ${valueText(recorded)}`;
   }
+}
+
+function nearestText(actual: Json, nearest: ComparedCall): string {
+  const isSame = canonicalJson(actual) === canonicalJson({ ...nearest });
+  return isSame ? ' here, but the same call elsewhere' : `; nearest: ${callText(nearest)}`;
 }
 
 function valueText(value: Json): string {
@@ -127,6 +139,20 @@ export function firstDifference(
     return difference === null ? [] : [difference];
   });
   return found[0] ?? null;
+}
+
+/** Returns the one of two differences that was first, as far as one run shows it. */
+export function earlierOf(
+  found: Divergence | null,
+  compared: Divergence | null,
+): Divergence | null {
+  if (found === null || compared === null || found.agent !== compared.agent)
+    return found ?? compared;
+  // A difference in how the run ended comes after all steps.
+  const isBefore =
+    compared.kind !== 'outcome' &&
+    (compared.turn < found.turn || (compared.turn === found.turn && compared.step < found.step));
+  return isBefore ? compared : found;
 }
 
 function differenceOf(

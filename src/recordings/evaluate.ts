@@ -8,8 +8,7 @@ import { show } from '../core/text/text.js';
 import type { Outcome, Usage } from '../core/transcript/outcome.js';
 import type { Model } from '../models/model.js';
 import { type ComparedCall, type Divergence, comparedCall } from './divergence.js';
-import { factsOf } from './recorded-parts.js';
-import { type Recording, readRecording } from './recording.js';
+import { type Recording, factsOf, readRecording } from './recording.js';
 import { type EvalGates, type GateResult, assertGates, gateResults } from './eval-gates.js';
 import { type CandidateModel, modelFrom, rerun } from './rerun.js';
 

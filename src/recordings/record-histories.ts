@@ -136,10 +136,12 @@ function ended(
   result: unknown,
 ): RecordedFact {
   if (isObject(input) && isObject(result)) {
-    const { turn, step, call, effect } = input;
+    const { turn, step, call, effect, compact } = input;
     const place = { at, turn: Number(turn ?? 0), step: Number(step ?? 0) };
     if (activity === 'callModel') {
-      return { ...place, type: 'reply', reply: toJson(result), tookMs: at - scheduledAt };
+      const summary = compact !== undefined && ({ summary: true } as const);
+      const tookMs = at - scheduledAt;
+      return { ...place, type: 'reply', reply: toJson(result), tookMs, ...summary };
     }
     if (activity === 'runTool' && isCall(call)) {
       const effectName = typeof effect === 'string' ? effect : '';

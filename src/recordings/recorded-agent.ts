@@ -11,8 +11,7 @@ import { restorePinnedSchema, toZodType } from '../output/schemas.js';
 import { toPlain } from '../tools/result/plain.js';
 import { type Tool, createToolRegistry } from '../tools/tool.js';
 import { comparedCall } from './divergence.js';
-import { factsOf } from './recorded-parts.js';
-import type { Recording } from './recording.js';
+import { type Recording, factsOf } from './recording.js';
 
 /**
  * Returns the recorded agent, from the definition that the run has pinned, with those that it called.
@@ -134,7 +133,7 @@ function asPlain({ kind: _kind, calls: _calls, ...tool }: ToolDefinition): ToolD
 }
 
 function toolOf(definition: ToolDefinition, asked: Verdicts): Tool {
-  const { name, approval, verify: _verify, mcp: _mcp, value: _value, ...rest } = definition;
+  const { name, approval, verify, mcp: _mcp, value: _value, ...rest } = definition;
   const input = toZodType(definition.parameters);
   const missing = (): never => {
     throw new InputError(`tool "${name}": the recording has its results, but not its code`);
@@ -149,5 +148,6 @@ function toolOf(definition: ToolDefinition, asked: Verdicts): Tool {
     }),
     execute: missing,
     executeParsed: missing,
+    ...(verify && { verify: missing }),
   };
 }

@@ -47,6 +47,8 @@ export type RecordedFact = { readonly at: number } & (
       readonly reply: Json;
       /** The time from its request to its reply in ms, with retries. */
       readonly tookMs: number;
+      /** The reply is a summary of older messages, and no step; absent in recordings of 0.2.0. */
+      readonly summary?: true;
     }
   | {
       /** A tool call, or a node's function, ended on a worker. */
@@ -84,6 +86,29 @@ export type RecordedFact = { readonly at: number } & (
   | { readonly type: 'called'; readonly call: string; readonly run: string }
   | { readonly type: 'cancel' }
 );
+
+/** A fact of one type. */
+export type FactOf<T extends RecordedFact['type']> = Extract<RecordedFact, { readonly type: T }>;
+
+/** A fact of one type, and the run that it belongs to. */
+export interface Placed<T extends RecordedFact['type']> {
+  readonly run: RecordedRun;
+  readonly fact: FactOf<T>;
+}
+
+/** Returns the facts of a type of all runs, in the order in which they happened. */
+export function factsOf<T extends RecordedFact['type']>(
+  { runs }: Recording,
+  type: T,
+): readonly Placed<T>[] {
+  return runs
+    .flatMap((run) =>
+      run.facts
+        .filter((fact): fact is FactOf<T> => fact.type === type)
+        .map((fact) => ({ run, fact })),
+    )
+    .toSorted((one, other) => one.fact.at - other.fact.at);
+}
 
 /** What a request was about, without the run: its digest names the run, which a rerun is not. */
 export interface RecordedRequest {
@@ -170,7 +195,13 @@ const aboutShape = fields<RecordedRequest>({
 });
 
 const fact = tagged<RecordedFact, 'type'>('type', {
-  reply: fields({ ...place, type: oneOf('reply'), reply: recordedValue, tookMs: amount }),
+  reply: fields<FactOf<'reply'>>({
+    ...place,
+    type: oneOf('reply'),
+    reply: recordedValue,
+    tookMs: amount,
+    summary: optional(oneOf(true)),
+  }),
   result: fields({
     ...place,
     type: oneOf('result'),
@@ -196,7 +227,7 @@ const fact = tagged<RecordedFact, 'type'>('type', {
     }),
   }),
   message: fields({ at: amount, type: oneOf('message'), message: ask }),
-  decision: fields<Extract<RecordedFact, { readonly type: 'decision' }>>({
+  decision: fields<FactOf<'decision'>>({
     at: amount,
     type: oneOf('decision'),
     decision: decisionShape,

@@ -23,28 +23,23 @@ import {
 } from '../testing/actions.js';
 import {
   type Divergence,
+  type Found,
   comparedCall,
   createDivergence,
+  earlierOf,
   firstDifference,
   nearestCall,
 } from './divergence.js';
 import { recordEvents } from './record-histories.js';
 import { recordedAgent } from './recorded-agent.js';
-import {
-  type Found,
-  type LiveTools,
-  candidateModel,
-  checkLiveTools,
-  factsOf,
-  factsOfModel,
-  recordedModel,
-  withRecordedTools,
-} from './recorded-parts.js';
+import { candidateModel, factsOfModel, recordedModel } from './recorded-model.js';
+import { type LiveTools, checkLiveTools, withRecordedTools } from './recorded-tools.js';
 import {
   type RecordedFact,
   type RecordedRun,
   type Recording,
   createRecording,
+  factsOf,
   subjectOf,
 } from './recording.js';
 
@@ -120,12 +115,16 @@ export async function rerun(
   }
   checkLiveTools(tools);
   const found: Found = { divergence: null, request: null };
-  const own = withRecordedTools(agent, recording, { live: tools, found });
+  const [{ playPartly }, { currentActivity: current }] = await Promise.all([
+    import('../memory/run-in-memory.js'),
+    import('../memory/attempt.js'),
+  ]);
+  const isSameModel = model === undefined;
+  const own = withRecordedTools(agent, { recording, live: tools, found, isSameModel, current });
   const used =
     model === undefined
-      ? recordedModel(recording, found)
+      ? recordedModel(recording, { found, current })
       : candidateModel(await modelFrom(model), found);
-  const { playPartly } = await import('../memory/run-in-memory.js');
   const { run, error } = await playPartly(own, {
     ...scriptOf(recording, found),
     ...(given === undefined && { args: {} }),
@@ -135,7 +134,7 @@ export async function rerun(
   const again = recordingOf(run, recording);
   const compared = model === undefined ? 'all' : 'calls';
   // A request that nobody decided may have expired when it was recorded, too, or be open still.
-  const different = found.divergence ?? firstDifference(recording, again, compared);
+  const different = earlierOf(found.divergence, firstDifference(recording, again, compared));
   const isOpen = root.endedAt === null && error !== null;
   const divergence =
     different !== null || (error !== null && !isOpen) ? (found.request ?? different) : null;
@@ -179,10 +178,11 @@ function scriptOf(recording: Recording, found: Found): MemoryOptions {
     const next = same.find(({ fact }) => fact.decision.request === request.id) ?? same[0];
     if (next === undefined) {
       const asking = recording.runs.find(({ id }) => id === runId)?.agent ?? root.agent;
-      found.request ??= undecided(request, {
-        agent: asking,
-        open: open.map(({ fact }) => fact),
-      });
+      // After a divergence, requests are its consequences.
+      if (found.divergence === null) {
+        const facts = open.map(({ fact }) => fact);
+        found.request ??= undecided(request, { agent: asking, open: facts });
+      }
       return noDecision();
     }
     next.isUsed = true;

@@ -1,0 +1,351 @@
+import type { Agent } from '../agents/agent.js';
+import { InputError } from '../core/errors.js';
+import { type Json, canonicalJson, isObject, parseJson, textField } from '../core/text/json.js';
+import { callShape } from '../core/transcript/message-shapes.js';
+import { type ToolCall, parseCallId } from '../core/transcript/messages.js';
+import type { CurrentActivity } from '../memory/attempt.js';
+import { CallFault } from '../tools/arguments/check-arguments.js';
+import { ToolError } from '../tools/errors.js';
+import { toPlain } from '../tools/result/plain.js';
+import { type Tool, type ToolContext, createToolRegistry } from '../tools/tool.js';
+import {
+  type ComparedCall,
+  type Found,
+  comparedCall,
+  createDivergence,
+  nearestCall,
+} from './divergence.js';
+import { type Placed, type RecordedRun, type Recording, factsOf } from './recording.js';
+
+/** A live tool for a rerun: only one with the effect `read`. */
+export type LiveTools = Readonly<Record<string, Tool>>;
+
+/** Throws an `InputError` for a live tool that has a side effect. */
+export function checkLiveTools(tools: LiveTools): void {
+  for (const [name, tool] of Object.entries(tools)) {
+    if (tool.effect === 'read') continue;
+    throw new InputError(
+      `tools.${name}: expected a tool with the effect "read", got "${tool.effect}"; a rerun never executes side effects`,
+    );
+  }
+}
+
+/** What the tools of a rerun have in common. */
+interface RecordedTools {
+  readonly recording: Recording;
+  readonly live: LiveTools;
+  readonly found: Found;
+  /**
+   * Whether a call gets the result of the same call, as with the recorded model; another model may
+   * make the same calls at other places.
+   */
+  readonly isSameModel: boolean;
+  /** Returns the activity whose code calls this. */
+  readonly current: () => CurrentActivity | null;
+}
+
+/**
+ * Returns the agent, and those that it calls, with tools that give the recorded results. Throws an
+ * `InputError` for an agent with MCP servers, whose tools are not known here.
+ */
+export function withRecordedTools(agent: Agent, given: RecordedTools): Agent {
+  const { recording, live, found } = given;
+  const results = recording.runs.flatMap((run) => recordedResults(run, recording));
+  const verified = recordedVerifications(recording);
+  const made = new Map<Agent, Agent>();
+  const replace = (one: Agent): Agent => {
+    const known = made.get(one);
+    if (known !== undefined) return known;
+    if (one.mcp.length > 0) {
+      throw new InputError(
+        `agent "${one.name}": mcp: expected no MCP servers, got ${one.mcp.length}; a rerun connects to none`,
+      );
+    }
+    const own = { ...given, agent: one.name, results, verified };
+    const tools = one.tools.tools.map(
+      (tool) => live[tool.name] ?? { ...recordedTool(tool, own), ...recordedVerify(tool, own) },
+    );
+    const copy = {
+      ...one,
+      tools: createToolRegistry(tools),
+      agents: [] as readonly Agent[],
+      retrieve: one.retrieve && {
+        ...one.retrieve,
+        find: (
+          { query }: { readonly query: string },
+          { run }: { readonly run: { readonly id: string; readonly turn: number } },
+        ) => documentsOf(recording, { ...run, query, agent: one.name, found }),
+      },
+      // It would save the turn a second time.
+      remember: one.remember && { ...one.remember, save: () => undefined },
+    };
+    made.set(one, copy);
+    copy.agents = one.agents.map(replace);
+    return copy;
+  };
+  return replace(agent);
+}
+
+interface OpenResult extends ComparedCall {
+  readonly run: string;
+  /** The id of the call, which is unique in its run. */
+  readonly call: string;
+  readonly turn: number;
+  readonly step: number;
+  readonly result: Json;
+  isUsed: boolean;
+}
+
+/** The ends of executions; a call that was only checked, or was not begun, has none. */
+const EXECUTED: readonly unknown[] = [true, false, 'unknown'];
+
+/** Returns the results of a run in the order of its calls. */
+function recordedResults(run: RecordedRun, { blobs }: Recording): readonly OpenResult[] {
+  const ended = run.facts.flatMap((fact) => {
+    if (fact.type === 'result') {
+      const { call, result, turn, step } = fact;
+      const isExecuted = isObject(result) && EXECUTED.includes(result['ok']);
+      return isExecuted ? [{ call, result, turn, step }] : [];
+    }
+    // The worker died in the call, or the call timed out.
+    if (fact.type !== 'failure' || fact.activity !== 'runTool' || !isObject(fact.input)) return [];
+    const { call, turn, step } = fact.input;
+    if (!isCall(call)) return [];
+    const result = { ok: 'unknown', message: fact.error.message };
+    return [{ call, result, turn: Number(turn ?? 0), step: Number(step ?? 0) }];
+  });
+  const order = run.messages.flatMap((one) =>
+    one.role === 'assistant' ? (one.calls ?? []).map(({ id }) => id) : [],
+  );
+  return ended
+    .toSorted((one, other) => order.indexOf(one.call.id) - order.indexOf(other.call.id))
+    .map(({ call, ...rest }) => {
+      const { parsed, blob } = call;
+      const large = (parsed === undefined ? blob : parsed.blob)?.sha256;
+      const args = parsed?.arguments ?? call.arguments;
+      const whole = large === undefined ? args : (blobs[large] ?? args);
+      const compared = comparedCall({ name: call.name, arguments: whole });
+      return { ...compared, ...rest, run: run.id, call: call.id, isUsed: false };
+    });
+}
+
+function isCall(value: unknown): value is ToolCall {
+  return callShape(value, '') === null;
+}
+
+interface ToolsOf extends RecordedTools {
+  readonly agent: string;
+  readonly results: readonly OpenResult[];
+  readonly verified: readonly Verified[];
+}
+
+function recordedTool(tool: Tool, given: ToolsOf): Tool {
+  const { agent, results, recording, found } = given;
+  return {
+    ...tool,
+    async executeParsed(input, context) {
+      const made: ComparedCall = { tool: tool.name, arguments: toPlain(input) };
+      const next = resultOf(made, context, { ...given, effect: tool.effect });
+      if (next !== undefined) {
+        next.isUsed = true;
+        return valueOf(next.result, recording);
+      }
+      const { turn, step } = context.run;
+      const there = recordedAt(context, given);
+      found.divergence ??= createDivergence({
+        agent,
+        turn,
+        step,
+        kind: 'call',
+        actual: { ...made },
+        recorded: there === undefined ? null : toCall(there),
+        nearest: nearestCall(made, results.map(toCall)),
+      });
+      throw notRecorded(found);
+    },
+  };
+}
+
+function notRecorded({ divergence }: Found): ToolError {
+  return new ToolError(`not in the recording: ${divergence?.text ?? ''}`);
+}
+
+function toCall({ tool, arguments: args }: ComparedCall): { tool: string; arguments: Json } {
+  return { tool, arguments: args };
+}
+
+type Place = Pick<ToolContext, 'run' | 'call'>;
+
+/**
+ * Returns the recorded result of a call; undefined if there is none, or if it could be one of
+ * several. Only a call that reads may get a result twice.
+ */
+function resultOf(
+  made: ComparedCall,
+  { run, call }: Place,
+  {
+    results,
+    isSameModel,
+    effect,
+  }: Pick<ToolsOf, 'results' | 'isSameModel'> & { readonly effect: string },
+): OpenResult | undefined {
+  const text = canonicalJson(made.arguments);
+  const same = results.filter(
+    (one) => one.tool === made.tool && canonicalJson(one.arguments) === text,
+  );
+  const own = same.filter((one) => one.run === run.id);
+  const again = (all: readonly OpenResult[]): OpenResult | undefined =>
+    effect === 'read' ? all.at(-1) : undefined;
+  if (isSameModel) {
+    const here = own.filter((one) => one.call === call.id);
+    return here.find(({ isUsed }) => !isUsed) ?? again(here);
+  }
+  // The n-th of equal calls in a run gets the n-th result.
+  const next = own.find(({ isUsed }) => !isUsed);
+  if (next !== undefined) return next;
+  const others = own.length > 0 ? own : same;
+  const isClear = new Set(others.map(({ result }) => canonicalJson(result))).size === 1;
+  return isClear ? (others.find(({ isUsed }) => !isUsed) ?? again(others)) : undefined;
+}
+
+/** Returns the recorded call at the place of another call: with the recorded model, that with its id. */
+function recordedAt(
+  { run, call }: Place,
+  { results, isSameModel }: Pick<ToolsOf, 'results' | 'isSameModel'>,
+): OpenResult | undefined {
+  return results.find(
+    (one) =>
+      one.run === run.id &&
+      (isSameModel
+        ? one.call === call.id
+        : !one.isUsed && one.turn === run.turn && one.step === run.step),
+  );
+}
+
+/** A `verify` that was executed, or failed for the last time. */
+interface Verified {
+  readonly run: string;
+  /** The id of the call. */
+  readonly call: string;
+  readonly end: Json | Error;
+  isUsed: boolean;
+}
+
+function recordedVerifications(recording: Recording): readonly Verified[] {
+  const ends = (['activity', 'failure'] as const).flatMap((type) => factsOf(recording, type));
+  return ends.flatMap(({ run, fact }): readonly Verified[] => {
+    const call = verifiedCall(fact);
+    if (call === null) return [];
+    const end = fact.type === 'failure' ? new ToolError(fact.error.message) : fact.result;
+    return [{ run: run.id, call: call.id, end, isUsed: false }];
+  });
+}
+
+/** Returns the call that an activity verifies; null for any other activity. */
+function verifiedCall({ activity, input }: Pick<CurrentActivity, 'activity' | 'input'>) {
+  if (activity !== 'runFunction' || !isObject(input) || input['function'] !== 'verify') return null;
+  return isCall(input['call']) ? input['call'] : null;
+}
+
+/** Returns a `verify` that gives what the tool's own one has found out. */
+function recordedVerify(
+  tool: Tool,
+  { agent, verified, found, current, recording }: ToolsOf,
+): Pick<Tool, 'verify'> {
+  if (tool.verify === undefined) return {};
+  return {
+    verify() {
+      const activity = current();
+      const call = activity && verifiedCall(activity);
+      const next = verified.find(
+        (one) => !one.isUsed && one.run === activity?.run && one.call === call?.id,
+      );
+      if (next === undefined) {
+        const { id = '', arguments: args = '' } = call ?? {};
+        const actual = comparedCall({ name: `verify of ${tool.name}`, arguments: args });
+        const place = { agent, ...parseCallId({ id }) };
+        found.divergence ??= createDivergence({ ...place, kind: 'call', actual, recorded: null });
+        throw notRecorded(found);
+      }
+      next.isUsed = true;
+      if (next.end instanceof Error) throw next.end;
+      const { happened, result } = isObject(next.end) ? next.end : {};
+      if (happened === false) return { happened };
+      return happened === true ? { happened, result: valueOf(result, recording) } : undefined;
+    },
+  };
+}
+
+/** Returns what a tool returned, or throws what it threw. */
+function valueOf(result: unknown, { blobs }: Recording): unknown {
+  if (!isObject(result)) return null;
+  const { ok, output, artifact, blob } = result;
+  const text = textField(result, 'text');
+  if (ok === 'unknown') throw new CallFault('unanswered', textField(result, 'message'));
+  if (ok !== true) throw recordedError(text);
+  if (output !== undefined) return output;
+  const stored = [artifact, { blob }].find(
+    (one): one is { blob: { sha256: string } } =>
+      isObject(one) && isObject(one['blob']) && typeof one['blob']['sha256'] === 'string',
+  );
+  if (stored === undefined) return text;
+  const whole = blobs[stored.blob.sha256] ?? text;
+  return isObject(artifact) && artifact['text'] !== true ? parseJson(whole) : whole;
+}
+
+/** Returns the error whose text the model read: a `ToolError` is passed on as it is. */
+function recordedError(text: string): ToolError {
+  const value = parseJson(text);
+  const message =
+    isObject(value) && isObject(value['error']) ? textField(value['error'], 'message') : text;
+  return new ToolError(message);
+}
+
+const FRAME = /^[^\n]*\n<document [^\n]*>\n([^]*)\n<\/document>$/;
+
+/**
+ * Returns the documents that were retrieved for a turn, without the frames in which the model reads
+ * them. Throws if nothing was retrieved for it, or that failed.
+ */
+function documentsOf(
+  recording: Recording,
+  {
+    id,
+    turn,
+    query,
+    agent,
+    found,
+  }: {
+    readonly id: string;
+    readonly turn: number;
+    readonly query: string;
+    readonly agent: string;
+    readonly found: Found;
+  },
+) {
+  const isOfTurn = ({ run, fact }: Placed<'activity'> | Placed<'failure'>): boolean =>
+    run.id === id &&
+    fact.activity === 'retrieveDocuments' &&
+    isObject(fact.input) &&
+    fact.input['turn'] === turn;
+  const retrieved = factsOf(recording, 'activity').find(isOfTurn)?.fact.result;
+  if (retrieved === undefined) {
+    const failed = factsOf(recording, 'failure').findLast(isOfTurn)?.fact;
+    if (failed !== undefined) throw new ToolError(failed.error.message);
+    const actual = { tool: 'retrieve', arguments: { query } };
+    const place = { agent, turn, step: 0 };
+    found.divergence ??= createDivergence({ ...place, kind: 'call', actual, recorded: null });
+    throw notRecorded(found);
+  }
+  const documents = isObject(retrieved) ? retrieved['documents'] : [];
+  const list: readonly unknown[] = Array.isArray(documents) ? documents : [];
+  return list.filter(isObject).map((one) => {
+    const { id: name, source } = one;
+    const text = textField(one, 'text');
+    return {
+      text: FRAME.exec(text)?.[1]?.replaceAll('&lt;', '<') ?? text,
+      ...(typeof name === 'string' && { id: name }),
+      ...(typeof source === 'string' && { source }),
+    };
+  });
+}
