@@ -53,6 +53,8 @@ export async function* segmentEvents(
   let answeredAt = performance.now();
   let seen = 0;
   for (;;) {
+    // The SDK does not notice a signal that has aborted before the call, which would poll to its end.
+    if (segment.signal.aborted) return;
     let page: HistoryPage;
     try {
       page = await nextPage(client, segment, { token, only });
@@ -68,7 +70,7 @@ export async function* segmentEvents(
     const fresh = page.events.map(decodeEvent).filter((event) => event.id > seen);
     seen = fresh.findLast(isPermanent)?.id ?? seen;
     if (fresh.length > 0) yield fresh;
-    if (page.token === undefined || segment.signal.aborted) return;
+    if (page.token === undefined) return;
     token = page.token;
   }
 }
@@ -105,7 +107,6 @@ async function callWithSignal<T>(
   const own = new AbortController();
   const abort = (): void => own.abort();
   signal.addEventListener('abort', abort, { once: true });
-  if (signal.aborted) abort();
   try {
     return await connection.withAbortSignal(own.signal, () =>
       connection.withDeadline(Date.now() + POLL_MS, call),

@@ -2,9 +2,11 @@ import type { Hono } from 'hono';
 import { InputError } from '../core/errors.js';
 import { isObject, parseForeignJson } from '../core/text/json.js';
 import { show, visibleJson } from '../core/text/text.js';
+import type { OpenedStream } from '../live/run-streams.js';
 import type { StreamEvent } from '../live/stream.js';
 import { describeIssues } from '../validation/check-options.js';
 import { type Place, openRun } from './access.js';
+import { HttpError } from './errors.js';
 import type { GuardLimits, Guarded, GuardedContext, StreamCounter } from './guard.js';
 import { type Caller, type Handlers, createHandlers } from './handlers.js';
 import { OPERATIONS, type Operation, type OperationName, pathFields } from './operations.js';
@@ -14,6 +16,8 @@ import { sseEvent, sseResponse } from './sse.js';
 export interface DoorParts {
   readonly place: Place;
   readonly limits: GuardLimits;
+  /** How long a request waits for the end of a turn, in ms. */
+  readonly waitMs: number;
   readonly streams: StreamCounter;
   readonly isVerified: boolean;
 }
@@ -127,55 +131,64 @@ function serialize(event: StreamEvent): string {
 /** Milliseconds after which a browser reconnects if its connection breaks. */
 const RETRY_MS = 1_000;
 
-async function streamEvents(
-  context: GuardedContext,
-  { place, limits, streams }: DoorParts,
-): Promise<Response> {
+async function streamEvents(context: GuardedContext, parts: DoorParts): Promise<Response> {
+  const { place, limits } = parts;
   const principal = context.get('principal');
   const run = context.req.param('run') ?? '';
   await openRun(place, { principal, right: 'read', run });
   // A reader that reconnects repeats the URL and adds its last position as a header.
   const after = context.req.header('last-event-id') || context.req.query('after') || '';
-  const { over, stream } = await openRunStream(context, { place, streams }, { run, after });
-  if (stream.isPast) {
+  return await whileRead(context, parts, async (over) => {
+    const stream = await openRunStream(place, { run, after, over });
+    if (!stream.isPast) {
+      return sseResponse(eventBlocks(stream.batches), { over, readMs: limits.readMs });
+    }
     over.abort();
     // Status 204 stops a browser from reconnecting.
     return new Response(null, { status: 204 });
-  }
-  return sseResponse(eventBlocks(stream.batches), { over, readMs: limits.readMs });
+  });
+}
+
+/** Opens the stream of a run until its controller aborts. */
+export async function openRunStream(
+  { streams }: Pick<Place, 'streams'>,
+  {
+    run,
+    after = '',
+    over,
+  }: { readonly run: string; readonly after?: string; readonly over: AbortController },
+): Promise<OpenedStream> {
+  const stream = await streams.open(run, { after, signal: over.signal });
+  over.signal.addEventListener('abort', () => stream.close(), { once: true });
+  return stream;
 }
 
 /**
- * Opens the stream of a run, and counts it for its principal until its controller aborts. A stream
- * that cannot be opened is not counted.
+ * Answers with a stream, or after a wait. It counts for its principal until its controller aborts: by
+ * `respond`, at the end of the stream, if `respond` rejects, or when the reader is gone.
  */
-export async function openRunStream(
-  context: GuardedContext,
-  { place, streams }: Pick<DoorParts, 'place' | 'streams'>,
-  { run, after = '' }: { readonly run: string; readonly after?: string },
-) {
-  const over = openStream(context, { streams });
-  try {
-    const stream = await place.streams.open(run, { after, signal: over.signal });
-    over.signal.addEventListener('abort', () => stream.close(), { once: true });
-    return { over, stream };
-  } catch (error) {
-    over.abort();
-    throw error;
-  }
-}
-
-/** Returns the controller of a stream that ends when its reader is gone; counts it for its principal. */
-export function openStream(
+export async function whileRead(
   context: GuardedContext,
   { streams }: Pick<DoorParts, 'streams'>,
-): AbortController {
+  respond: (over: AbortController) => Promise<Response>,
+): Promise<Response> {
+  if (context.req.method === 'HEAD') {
+    // The body of the answer would never be read, and never be canceled.
+    throw new HttpError(405, 'unsupported', 'method: expected GET, got HEAD', {
+      headers: { allow: 'GET' },
+    });
+  }
   const over = new AbortController();
   streams.add(context.get('principal'), over.signal);
   const { signal } = context.req.raw;
   if (signal.aborted) over.abort();
   signal.addEventListener('abort', () => over.abort(), { once: true });
-  return over;
+  try {
+    return await respond(over);
+  } catch (error) {
+    over.abort();
+    throw error;
+  }
 }
 
 async function* eventBlocks(

@@ -79,10 +79,21 @@ const serverOptions = z.strictObject({
   log: anyFunction.optional(),
 } satisfies OptionSchemas<ServerOptions>);
 
-/** Creates a server; see `createServer` of `perdure/http`. `clock`: milliseconds, for the rates of requests. */
+/** Times of a server, in ms. */
+interface Timing {
+  /** For the rates of requests. */
+  readonly clock?: () => number;
+  /** How long a request waits for the end of a turn. */
+  readonly waitMs?: number;
+}
+
+/** Clients of OpenAI give up, and try again, after ten minutes. */
+const WAIT_MS = 9 * 60_000;
+
+/** Creates a server; see `createServer` of `perdure/http`. The rest is what tests change. */
 export async function openServer(
   options: ServerOptions,
-  clock: () => number = () => performance.now(),
+  { clock = () => performance.now(), waitMs = WAIT_MS }: Timing = {},
 ): Promise<HttpServer> {
   checkOptions('createServer', { schema: serverOptions, options }, (text) => new InputError(text));
   const { config, env = process.env, client: given, localName = 'local', log = logLine } = options;
@@ -93,7 +104,7 @@ export async function openServer(
   const api = given ?? (await openClient(settings));
   const place: Place = { ...partsOfClient(api), api, agents: withCalled(config?.agents ?? []) };
   const limits = limitsInForce(serve);
-  const parts: DoorParts = { place, limits, streams: streamCounter(limits), isVerified };
+  const parts: DoorParts = { place, limits, waitMs, streams: streamCounter(limits), isVerified };
   const app = new Hono<Guarded>();
   app.onError((error, { req }) => {
     const { status, body, headers } = inFormOf(req.path, errorAnswer(error));

@@ -45,6 +45,7 @@ export type HttpErrorCode =
   | 'model_not_found'
   | 'no_keys'
   | 'no_request'
+  | 'not_ended'
   | 'not_found'
   | 'origin'
   | 'rate_limited'
@@ -53,7 +54,7 @@ export type HttpErrorCode =
   | 'unexpected'
   | 'unsupported';
 
-type Status = 400 | 401 | 403 | 404 | 405 | 409 | 410 | 413 | 415 | 422 | 429 | 500 | 503;
+type Status = 400 | 401 | 403 | 404 | 405 | 409 | 410 | 413 | 415 | 422 | 429 | 500 | 503 | 504;
 
 interface HttpErrorOptions extends ErrorOptions {
   readonly fix?: string;

@@ -7,6 +7,7 @@ import { toMermaid } from '../core/graph/mermaid.js';
 import { toLimits } from '../core/input/input.js';
 import { isLoaded } from '../core/rules/limits.js';
 import { type JsonObject, canonicalJson, isJsonObject, sha256Hex } from '../core/text/json.js';
+import type { Outcome } from '../core/transcript/outcome.js';
 import type { Decision } from '../core/transcript/request.js';
 import { readRun } from '../history/read-run.js';
 import { createRunInput, newRunId, startRun } from '../updates/start.js';
@@ -93,6 +94,30 @@ export async function openToCancel(place: Place, principal: Principal, run: stri
   if (!isOwn) await openRun(place, { principal, right: 'control', run });
 }
 
+/** Waits for the outcome of a turn; null if the time is over or the signal aborts first. */
+export async function resultWithin(
+  { api }: Pick<Place, 'api'>,
+  {
+    run,
+    turn,
+    signal,
+    waitMs,
+  }: {
+    readonly run: string;
+    readonly turn?: number | undefined;
+    readonly signal: AbortSignal;
+    readonly waitMs: number;
+  },
+): Promise<Outcome | null> {
+  const over = AbortSignal.any([signal, AbortSignal.timeout(waitMs)]);
+  try {
+    return await api.result(run, { signal: over, ...(turn !== undefined && { turn }) });
+  } catch (error) {
+    if (over.aborted && error === over.reason) return null;
+    throw error;
+  }
+}
+
 function requireControl(principal: Principal, agent: string): void {
   if (!principal.may('control', agent)) throw forbidden(principal, 'control', agent);
 }
@@ -156,15 +181,9 @@ function readHandlers(place: Place, open: OpenFor): Pick<Handlers, ReadNames> {
     },
     async getResult({ run, turn, wait = WAIT_SECONDS }, caller) {
       await open(run, 'read', caller);
-      const over = AbortSignal.timeout(Math.max(1, Math.min(wait, MAX_WAIT_SECONDS) * 1_000));
-      const signal = AbortSignal.any([over, caller.signal]);
-      try {
-        const options = { signal, ...(turn !== undefined && { turn }) };
-        return { done: true, outcome: await api.result(run, options) };
-      } catch (error) {
-        if (signal.aborted && error === signal.reason) return { done: false, outcome: null };
-        throw error;
-      }
+      const waitMs = Math.max(1, Math.min(wait, MAX_WAIT_SECONDS) * 1_000);
+      const outcome = await resultWithin(place, { run, turn, signal: caller.signal, waitMs });
+      return { done: outcome !== null, outcome };
     },
     async getTranscript({ run, ...range }, caller) {
       await open(run, 'read', caller);

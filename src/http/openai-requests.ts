@@ -54,6 +54,8 @@ export const responseBody = z.strictObject({
   conversation: z.union([z.string(), z.looseObject({ id: z.string() })]).nullish(),
 });
 
+export type ResponseBody = z.output<typeof responseBody>;
+
 /** The body of `POST /v1/chat/completions`. */
 export const chatBody = z.strictObject({ ...common, messages: z.array(said).min(1) });
 

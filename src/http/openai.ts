@@ -10,18 +10,19 @@ import {
   answerJson,
   callerOf,
   openRunStream,
-  openStream,
   readBody,
+  whileRead,
 } from './api-routes.js';
 import { type ErrorAnswer, HttpError } from './errors.js';
 import type { Guarded, GuardedContext } from './guard.js';
-import { type Caller, createHandlers, openToCancel } from './handlers.js';
+import { type Caller, createHandlers, openToCancel, resultWithin } from './handlers.js';
 import {
   chatBody,
   isRetry,
   messagesOf,
   noModel,
   readOpenAi,
+  type ResponseBody,
   responseBody,
   startOnce,
 } from './openai-requests.js';
@@ -51,6 +52,9 @@ export function inFormOf(
   const type = status < 500 ? 'invalid_request_error' : 'server_error';
   return { status, headers, body: { error: { message: text, type, param: null, code } } };
 }
+
+/** How long the cancellation of a turn may take; then, its response is still in progress. */
+const CANCEL_MS = 10_000;
 
 /** Adds the routes that OpenAI's own clients use. A model is an agent. */
 export function addOpenAiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
@@ -82,12 +86,12 @@ export function addOpenAiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
   });
   app.post('/v1/responses', (context) => createResponse(context, parts));
   app.get('/v1/responses/:id', async (context) => {
-    const { id, caller } = await opened(context, parts);
+    const { id } = await opened(context, parts);
     if (context.req.query('stream') !== 'true') {
       return answerJson(toResponse(await readState(place, id)));
     }
     const after = readPosition(context.req.query('starting_after'));
-    return await streamResponse(context, parts, { id, after, caller });
+    return await whileRead(context, parts, (over) => streamResponse(parts, { id, after, over }));
   });
   app.post('/v1/responses/:id/cancel', async (context) => {
     const { id, caller } = await opened(context, parts);
@@ -99,7 +103,9 @@ export function addOpenAiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
         // It has ended already.
         if (!RefusedError.isInstance(error)) throw error;
       });
-    await place.api.result(id.run, { turn: id.turn, signal: AbortSignal.timeout(10_000) });
+    const { signal } = caller;
+    const waitMs = Math.min(CANCEL_MS, parts.waitMs);
+    await resultWithin(place, { ...id, signal, waitMs });
     return answerJson(toResponse(await readState(place, id)));
   });
   app.get('/v1/responses/:id/input_items', async (context) => {
@@ -125,15 +131,18 @@ async function opened(
   parts: DoorParts,
 ): Promise<{ readonly id: ResponsePlace; readonly caller: Caller }> {
   const caller = callerOf(context, parts);
-  const id = readId(context.req.param('id') ?? '');
+  const name = context.req.param('id') ?? '';
+  const id = readId(name);
   await openRun(parts.place, { principal: caller.principal, right: 'read', run: id.run });
+  const { turn, queued } = await parts.place.api.status(id.run);
+  if (id.turn > Math.max(1, turn + queued)) throw noResponse(name);
   return { id, caller };
 }
 
 /** Returns the sequence number after which a stream begins; -1 for its beginning. */
 function readPosition(text: string | undefined): number {
   if (text === undefined) return -1;
-  if (/^\d{1,9}$/.test(text)) return Number(text);
+  if (/^\d{1,12}$/.test(text)) return Number(text);
   throw new InputError(
     `starting_after: expected the sequence number of an event, got ${show(text)}; omit it for the whole stream`,
   );
@@ -142,18 +151,40 @@ function readPosition(text: string | undefined): number {
 function readId(id: string): ResponsePlace {
   const found = readResponseId(id);
   if (found !== null) return found;
-  throw new HttpError(404, 'not_found', `there is no response "${id.slice(0, 100)}"`);
+  throw noResponse(id);
+}
+
+function noResponse(id: string): HttpError {
+  return new HttpError(404, 'not_found', `there is no response "${id.slice(0, 100)}"`);
 }
 
 async function createResponse(context: GuardedContext, parts: DoorParts): Promise<Response> {
-  const { place } = parts;
+  const { place, waitMs } = parts;
   const caller = callerOf(context, parts);
   const body = readOpenAi(responseBody, await readBody(context));
-  const { model, background, previous_response_id: previous, conversation, ...rest } = body;
-  const messages = messagesOf(rest.input);
   const again = isRetry(context.req.header('x-stainless-retry-count'));
-  const conversationId = typeof conversation === 'string' ? conversation : conversation?.id;
-  let id: ResponsePlace;
+  if (body.background === true && body.stream !== true) {
+    const id = await beginResponse(place, caller, body, again);
+    return answerJson(toResponse(await readState(place, id)));
+  }
+  return await whileRead(context, parts, async (over) => {
+    const id = await beginResponse(place, caller, body, again);
+    if (body.stream === true) return await streamResponse(parts, { id, after: -1, over });
+    await resultWithin(place, { ...id, signal: over.signal, waitMs });
+    const state = await readState(place, id);
+    over.abort();
+    return answerJson(toResponse(state));
+  });
+}
+
+/** Starts the run of a response, or sends the next message of its conversation. */
+async function beginResponse(
+  place: Place,
+  caller: Caller,
+  { model, previous_response_id: previous, conversation, ...rest }: ResponseBody,
+  again: boolean,
+): Promise<ResponsePlace> {
+  const messages = messagesOf(rest.input);
   if (previous != null) {
     const before = readId(previous);
     const { principal } = caller;
@@ -163,22 +194,14 @@ async function createResponse(context: GuardedContext, parts: DoorParts): Promis
         `model: expected ${show(agent)}, the agent of the previous response, got ${show(model)}; begin a conversation of its own with another agent`,
       );
     }
-    id = await sendNext(place, caller, { run: before.run, key: previous, messages });
-  } else if (conversationId != null) {
-    id = await inConversation(place, caller, {
-      model,
-      conversation: conversationId,
-      messages,
-      again,
-    });
-  } else {
-    const given = { model, messages, open: true, isRetry: again, sampling: rest };
-    id = { run: await startOnce(place, caller, given), turn: 1 };
+    return await sendNext(place, caller, { run: before.run, key: previous, messages });
   }
-  if (rest.stream === true) return await streamResponse(context, parts, { id, after: -1, caller });
-  if (background === true) return answerJson(toResponse({ ...(await readState(place, id)) }));
-  await place.api.result(id.run, { turn: id.turn, signal: caller.signal });
-  return answerJson(toResponse(await readState(place, id)));
+  const id = typeof conversation === 'string' ? conversation : conversation?.id;
+  if (id != null) {
+    return await inConversation(place, caller, { model, conversation: id, messages, again });
+  }
+  const given = { model, messages, open: true, isRetry: again, sampling: rest };
+  return { run: await startOnce(place, caller, given), turn: 1 };
 }
 
 /** Sends the next message of a conversation. `key`: what makes the same request the same message. */
@@ -260,13 +283,15 @@ async function readState(place: Place, id: ResponsePlace): Promise<ResponseState
 }
 
 async function streamResponse(
-  context: GuardedContext,
-  parts: DoorParts,
-  { id, after }: { readonly id: ResponsePlace; readonly after: number; readonly caller: Caller },
+  { place, limits }: DoorParts,
+  {
+    id,
+    after,
+    over,
+  }: { readonly id: ResponsePlace; readonly after: number; readonly over: AbortController },
 ): Promise<Response> {
-  const { place, limits } = parts;
   const state = await readState(place, id);
-  const { over, stream } = await openRunStream(context, parts, { run: id.run });
+  const stream = await openRunStream(place, { run: id.run, over });
   const encoder = responseEncoder(state);
   const block = (event: ResponseEvent): string => {
     const rest = eventAfter(event, after);
@@ -294,31 +319,35 @@ const FINISHED = {
 } as const;
 
 async function completeChat(context: GuardedContext, parts: DoorParts): Promise<Response> {
-  const { place, limits } = parts;
+  const { place, limits, waitMs } = parts;
   const caller = callerOf(context, parts);
   const body = readOpenAi(chatBody, await readBody(context));
   const again = isRetry(context.req.header('x-stainless-retry-count'));
   const messages = messagesOf(body.messages);
   const given = { model: body.model, messages, open: false, isRetry: again, sampling: body };
-  const run = await startOnce(place, caller, given);
-  const created = Math.floor(Date.now() / 1_000);
-  const base = { id: `chatcmpl-${responseId({ run, turn: 1 })}`, created, model: body.model };
-  if (body.stream === true) {
-    const over = openStream(context, parts);
-    return sseResponse(chatChunks(place, { run, base, signal: over.signal }), {
-      over,
-      readMs: limits.readMs,
-    });
-  }
-  const outcome = await place.api.result(run, { signal: caller.signal });
-  if (outcome.status === 'failed') throw new HttpError(500, 'unexpected', failureOf(outcome));
-  const message = { role: 'assistant', content: outcome.answer ?? '', refusal: null };
-  const choice = { index: 0, message, finish_reason: FINISHED[outcome.status], logprobs: null };
-  return answerJson({
-    ...base,
-    object: 'chat.completion',
-    choices: [choice],
-    usage: usageOf(outcome),
+  return await whileRead(context, parts, async (over) => {
+    const { signal } = over;
+    const run = await startOnce(place, caller, given);
+    const created = Math.floor(Date.now() / 1_000);
+    const base = { id: `chatcmpl-${responseId({ run, turn: 1 })}`, created, model: body.model };
+    if (body.stream === true) {
+      return sseResponse(chatChunks(place, { run, base, signal }), { over, readMs: limits.readMs });
+    }
+    const outcome = await resultWithin(place, { run, signal, waitMs });
+    over.abort();
+    if (outcome === null) throw notEnded(run);
+    if (outcome.status === 'failed') throw new HttpError(500, 'unexpected', failureOf(outcome));
+    const message = { role: 'assistant', content: outcome.answer ?? '', refusal: null };
+    const choice = { index: 0, message, finish_reason: FINISHED[outcome.status], logprobs: null };
+    const usage = usageOf(outcome);
+    return answerJson({ ...base, object: 'chat.completion', choices: [choice], usage });
+  });
+}
+
+function notEnded(run: string): HttpError {
+  return new HttpError(504, 'not_ended', `run "${run}" has not ended yet; it goes on`, {
+    fix: `GET /v1/runs/${encodeURIComponent(run)}/result waits for its end; /v1/responses runs in the background`,
+    headers: { 'x-should-retry': 'false' },
   });
 }
 

@@ -7,7 +7,14 @@ import type { ToolCall, ToolMessage } from '../core/transcript/messages.js';
 import type { Outcome } from '../core/transcript/outcome.js';
 import type { StreamEvent } from '../live/stream.js';
 import { noWorker, openRun } from './access.js';
-import { type DoorParts, answerJson, callerOf, openRunStream, readBody } from './api-routes.js';
+import {
+  type DoorParts,
+  answerJson,
+  callerOf,
+  openRunStream,
+  readBody,
+  whileRead,
+} from './api-routes.js';
 import type { Guarded, GuardedContext } from './guard.js';
 import { type Caller, createHandlers, startFor } from './handlers.js';
 import { sseEvent, sseResponse } from './sse.js';
@@ -175,25 +182,27 @@ async function streamTurn(
   }: { readonly run: string; readonly turn: number; readonly after: string | null },
 ): Promise<Response> {
   const { place, limits } = parts;
-  const { over, stream } = await openRunStream(context, parts, { run });
-  const encoder = uiEncoder(turn, after);
-  async function* blocks(): AsyncGenerator<string, void, undefined> {
-    yield block([{ type: 'start', messageId: `turn-${turn}` }]);
-    for await (const batch of stream.batches) {
-      for (const event of batch) {
-        const { chunks, isOver } = encoder.advance(event);
-        if (chunks.length > 0) yield block(chunks);
-        if (isOver) return yield sseEvent({ data: '[DONE]' });
+  return await whileRead(context, parts, async (over) => {
+    const stream = await openRunStream(place, { run, over });
+    const encoder = uiEncoder(turn, after);
+    async function* blocks(): AsyncGenerator<string, void, undefined> {
+      yield block([{ type: 'start', messageId: `turn-${turn}` }]);
+      for await (const batch of stream.batches) {
+        for (const event of batch) {
+          const { chunks, isOver } = encoder.advance(event);
+          if (chunks.length > 0) yield block(chunks);
+          if (isOver) return yield sseEvent({ data: '[DONE]' });
+        }
+        if (!encoder.asks()) continue;
+        const { status, pending } = await place.api.status(run);
+        if (status !== 'waiting_decision') continue;
+        yield block(encoder.wait(pending));
+        return yield sseEvent({ data: '[DONE]' });
       }
-      if (!encoder.asks()) continue;
-      const { status, pending } = await place.api.status(run);
-      if (status !== 'waiting_decision') continue;
-      yield block(encoder.wait(pending));
-      return yield sseEvent({ data: '[DONE]' });
     }
-  }
-  const headers = { 'x-vercel-ai-ui-message-stream': 'v1' };
-  return sseResponse(blocks(), { over, readMs: limits.readMs, headers });
+    const headers = { 'x-vercel-ai-ui-message-stream': 'v1' };
+    return sseResponse(blocks(), { over, readMs: limits.readMs, headers });
+  });
 }
 
 type Pending = readonly {

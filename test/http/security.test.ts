@@ -218,7 +218,10 @@ describe('a principal', () => {
     let now = 0;
     const env = { PERDURE_SERVE_KEYS: ['busy', 'calm'].map((as) => `${as}:${keyOf(as)}`).join() };
     const serve = { limits: { requestsPerMinute: 3 } };
-    await using server = await openServer({ client: desk.client, serve, env }, () => now);
+    await using server = await openServer(
+      { client: desk.client, serve, env },
+      { clock: () => now },
+    );
     const ask = async (as: string): Promise<Response> => {
       const headers = { authorization: `Bearer ${keyOf(as)}` };
       return await server.fetch(new Request('http://127.0.0.1/v1/me', { headers }));

@@ -1,0 +1,114 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { listen } from '../../src/http.js';
+import { openServer } from '../../src/http/create-server.js';
+import { type Gate, gate } from '../support/gate.js';
+import { type HttpDesk, keyOf, openHttpDesk } from '../support/http-desk.js';
+
+/** Requests that wait for a run, and streams: what they count for, and when they end. */
+let desk: HttpDesk;
+
+beforeAll(async () => {
+  desk = await openHttpDesk(['ann', 'bob', 'eve'], { limits: { streams: 1 } });
+});
+afterAll(() => desk.close());
+
+const responseOf = (run: string, turn = 1): string =>
+  `/v1/responses/resp_${turn}_${Buffer.from(run).toString('base64url')}`;
+
+/** A message whose reply is held until the gate is open. `begun`: the model was called. */
+function heldText(): { readonly text: string; readonly begun: Gate; readonly hold: Gate } {
+  const [begun, hold] = [gate(), gate()];
+  const text = `held ${randomUUID()}`;
+  desk.talker.on(text, async () => {
+    begun.release();
+    await hold.wait();
+    return 'held';
+  });
+  return { text, begun, hold };
+}
+
+async function start(message: string): Promise<string> {
+  return (await desk.client.start('talker', { message, id: `held-${randomUUID()}` })).id;
+}
+
+test('a request that waits for its answer counts as a stream, until its sender leaves', async () => {
+  const followed = heldText();
+  const id = await start(followed.text);
+  const events = (as: string, init: RequestInit = {}): Promise<Response> =>
+    fetch(`${desk.url}/v1/runs/${id}/events`, {
+      ...init,
+      headers: { authorization: `Bearer ${keyOf(as)}` },
+    });
+  const probe = async (as: string): Promise<number> => {
+    const stop = new AbortController();
+    const { status } = await events(as, { signal: stop.signal });
+    stop.abort();
+    return status;
+  };
+  const doors = { '/v1/responses': 'ann', '/v1/chat/completions': 'bob' };
+  for (const [path, as] of Object.entries(doors)) {
+    const { text, begun, hold } = heldText();
+    const input = path === '/v1/responses' ? text : undefined;
+    const messages = input === undefined ? [{ role: 'user', content: text }] : undefined;
+    const body = { model: 'talker', input, messages };
+    const leave = new AbortController();
+    const waiting = fetch(desk.url + path, {
+      method: 'POST',
+      body: JSON.stringify(body),
+      headers: { authorization: `Bearer ${keyOf(as)}`, 'content-type': 'application/json' },
+      signal: leave.signal,
+    }).catch((error: unknown) => error);
+    await begun.wait();
+    expect(await probe(as)).toBe(429);
+    // Another one is refused before it starts anything.
+    const refused = await desk.send(path, { as, body });
+    expect([path, refused.status]).toEqual([path, 429]);
+    leave.abort();
+    await waiting;
+    await expect.poll(() => probe(as)).toBe(200);
+    hold.release();
+  }
+  // No reader is at the other end of these.
+  for (let n = 0; n < 3; n += 1) {
+    const head = await events('eve', { method: 'HEAD' });
+    expect([head.status, head.headers.get('allow')]).toEqual([405, 'GET']);
+  }
+  followed.hold.release();
+});
+
+test('a wait is bounded: a response is still in progress, and a chat says where to read it', async () => {
+  const env = { PERDURE_SERVE_KEYS: `ann:${keyOf('ann')}` };
+  const server = await openServer({ client: desk.client, env }, { waitMs: 1 });
+  const listening = await listen(server);
+  const send = async (path: string, body: object) => {
+    const response = await fetch(listening.url + path, {
+      method: 'POST',
+      body: JSON.stringify(body),
+      headers: { authorization: `Bearer ${keyOf('ann')}`, 'content-type': 'application/json' },
+    });
+    return { status: response.status, headers: response.headers, body: await response.json() };
+  };
+  const { text, hold } = heldText();
+  const response = await send('/v1/responses', { model: 'talker', input: text });
+  expect(response).toMatchObject({ status: 200, body: { status: 'in_progress' } });
+  const messages = [{ role: 'user', content: text }];
+  const chat = await send('/v1/chat/completions', { model: 'talker', messages });
+  expect([chat.status, chat.headers.get('x-should-retry')]).toEqual([504, 'false']);
+  expect(chat).toMatchObject({ body: { error: { code: 'not_ended' } } });
+  hold.release();
+  await listening.close();
+});
+
+test('a turn that the run does not have is no response', async () => {
+  const { text, hold } = heldText();
+  const id = await start(text);
+  expect((await desk.send(responseOf(id))).status).toBe(200);
+  const missing = [
+    await desk.send(responseOf(id, 2)),
+    await desk.send(`${responseOf(id, 2)}?stream=true`),
+    await desk.send(`${responseOf(id, 2)}/cancel`, { body: {} }),
+  ];
+  expect(missing.map(({ status }) => status)).toEqual([404, 404, 404]);
+  hold.release();
+});
