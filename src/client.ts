@@ -114,6 +114,12 @@ export type { RunRow } from './client/run-row.js';
 export type { RunBatch, BatchOptions, BatchResult, BatchTask } from './client/batch.js';
 export type { ConnectionSettings } from './temporal/connection.js';
 
+// Erasure
+export { eraseRuns, type EraseOptions, type Erasure } from './client/erasure/erase-runs.js';
+export type { LeftOver } from './client/erasure/perform-erasure.js';
+export type { ErasedRun, RefusedRun } from './client/erasure/targets.js';
+export type { ErasureCounts, ErasureRecord } from './storage/erasure-log.js';
+
 // Requests and decisions
 export type { RecordedDecision, ControlDecision } from './core/state/state.js';
 export type {

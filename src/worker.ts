@@ -14,7 +14,16 @@ export type { LiveOptions, LiveLimits } from './live/live-options.js';
 // Storage
 export { s3Stores, type S3Options } from './storage/s3-stores.js';
 export type { Stores, LockedTool, ToolForm, ToolLock } from './storage/tool-lock.js';
-export type { BlobStore, Archive, ArchivedHistory, ArchivedRun } from './storage/blob-store.js';
+export type {
+  BlobStore,
+  BlobErasure,
+  StoredBlob,
+  Archive,
+  ArchiveErasure,
+  ArchivedHistory,
+  ArchivedRun,
+  ArchivedText,
+} from './storage/blob-store.js';
 
 // Errors
 export { DeploymentError, LiveOptionsError, SdkCopiesError } from './core/errors.js';

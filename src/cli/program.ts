@@ -194,6 +194,10 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Listed | ListedG
       summary: "decrypt payloads for Temporal's UI",
       load: async () => (await import('./commands/codec.js')).codec,
     },
+    erase: {
+      summary: 'remove runs that have ended, with everything that is stored of them',
+      load: async () => (await import('./commands/erase.js')).erase,
+    },
     doctor: {
       summary: 'check server, workers, models, and versions',
       load: async () => (await import('./commands/doctor.js')).doctor,

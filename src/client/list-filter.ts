@@ -108,7 +108,11 @@ export function startRange({ since, before }: ListFilter, now: number): StartRan
   );
 }
 
-function readTime(value: unknown, now: number): number | null {
+/**
+ * Returns a time of a filter in Unix milliseconds; durations count back from `now`. Null for anything
+ * else.
+ */
+export function readTime(value: unknown, now: number): number | null {
   if (value instanceof Date) return finite(value.getTime());
   if (typeof value !== 'string') return null;
   const ago = parseDuration(value);

@@ -30,6 +30,7 @@ export function sealedBlobs(store: BlobStore, keyring: Keyring | null): BlobStor
         throw unreadable(ref.sha256, error);
       }
     },
+    ...(store.erasure && { erasure: store.erasure }),
   };
 }
 

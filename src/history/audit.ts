@@ -1,10 +1,12 @@
 import type { Client } from '@temporalio/client';
 import type { Limits } from '../core/definition/definition.js';
+import { NoRunError } from '../core/errors.js';
 import type { RecordedDecision } from '../core/state/state.js';
 import { type Json, canonicalJson, isObject, parseJson, sha256Hex } from '../core/text/json.js';
 import { callShape } from '../core/transcript/message-shapes.js';
 import type { Message, ToolCall } from '../core/transcript/messages.js';
 import type { Archive } from '../storage/blob-store.js';
+import { type ErasureRecord, readRecords } from '../storage/erasure-log.js';
 import type { HistoryEvent } from './history-event.js';
 import { type DecisionView, type Projection, createProjector } from './projection.js';
 import { readRun } from './read-run.js';
@@ -48,7 +50,12 @@ export type AuditAct =
   /** `how`: as Temporal says it; `reason`: that of the outcome. */
   | { readonly type: 'ended'; readonly how: string; readonly reason: string | null }
   /** The server has deleted a segment that the archive does not have, or has only the beginning of. */
-  | { readonly type: 'lost'; readonly segment: string };
+  | { readonly type: 'lost'; readonly segment: string }
+  /**
+   * The run was erased. `erasure`: the entry of the erasure log; `complete`: false if something is left of
+   * it.
+   */
+  | { readonly type: 'erased'; readonly erasure: string; readonly complete: boolean };
 
 /** An act with its place, before it is chained. */
 export type AuditFact = AuditAct & {
@@ -285,22 +292,28 @@ export interface AuditSources {
 }
 
 /**
- * Reads the log of runs, and of the agents that they have called, from the server or the archive.
- * Rejects with a `NoRunError` for an unknown run.
+ * Reads the log of runs, and of the agents that they have called, from the server or the archive. Of an
+ * erased run, the erasure log has who erased it, and when. Rejects with a `NoRunError` for an unknown run.
  */
 export async function readAudit(
   { client, archive }: AuditSources,
   ids: readonly string[],
 ): Promise<readonly AuditEntry[]> {
   const facts: AuditFact[] = [];
+  const log = archive.erasure;
+  const { records } = log ? await readRecords(log, client.options.namespace) : { records: [] };
   const seen = new Set<string>();
   const waiting = [...ids];
   for (let id = waiting.shift(); id !== undefined; id = waiting.shift()) {
     if (seen.has(id)) continue;
     seen.add(id);
+    // A later run may have the id again.
+    const erased = erasuresOf(id, records);
+    facts.push(...erased);
     const isGiven = ids.includes(id);
     const reading = await readRun(client, id, { archive }).catch((error: unknown) => {
-      if (isGiven) throw error;
+      const isErased = erased.length > 0 && NoRunError.isInstance(error);
+      if (isGiven && !isErased) throw error;
       return null;
     });
     if (reading === null) continue;
@@ -316,4 +329,14 @@ export async function readAudit(
     waiting.push(...own.flatMap((fact) => (fact.type === 'called' ? fact.child : [])));
   }
   return chainAudit(facts);
+}
+
+/** Returns the erasures of earlier runs with this id. */
+function erasuresOf(run: string, records: readonly ErasureRecord[]): readonly AuditFact[] {
+  return records
+    .filter(({ runs }) => runs.some(({ id }) => id === run))
+    .map(({ erasure, by, startedAt, endedAt, left }) => {
+      const complete = endedAt !== null && left === 0;
+      return { run, at: endedAt ?? startedAt, by, type: 'erased', erasure, complete };
+    });
 }

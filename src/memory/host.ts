@@ -135,23 +135,32 @@ function functionsOf(current: () => MemoryWorker): Readonly<Record<string, Activ
 
 /** Creates an object store in memory. */
 export function memoryObjects(): ObjectStore {
-  const objects = new Map<string, Buffer>();
+  const objects = new Map<string, { readonly bytes: Buffer; readonly at: number }>();
   return {
     place: 'memory',
     async put(name, bytes) {
-      objects.set(name, bytes);
+      objects.set(name, { bytes, at: Date.now() });
     },
     async create(name, bytes) {
       if (objects.has(name)) return false;
-      objects.set(name, bytes);
+      objects.set(name, { bytes, at: Date.now() });
       return true;
     },
-    get: async (name) => objects.get(name) ?? null,
+    get: async (name) => objects.get(name)?.bytes ?? null,
     async list(folder) {
       const begin = `${folder}/`;
       return [...objects.keys()]
         .filter((name) => name.startsWith(begin))
         .map((name) => name.slice(begin.length).split('/').at(-1) ?? '');
+    },
+    entries: async (folder) =>
+      [...objects].flatMap(([name, { at }]) =>
+        folder === '' || name.startsWith(`${folder}/`) ? [{ name, at }] : [],
+      ),
+    async remove(name, before) {
+      if ((objects.get(name)?.at ?? 0) >= before) return false;
+      objects.delete(name);
+      return true;
     },
   };
 }

@@ -14,6 +14,28 @@ import { RESTORE } from './files.js';
 export interface BlobStore {
   put(text: string): Promise<BlobRef>;
   get(ref: Pick<BlobRef, 'sha256'>): Promise<string>;
+  /** Absent: `perdure erase` reports the texts of this store as not erased. */
+  readonly erasure?: BlobErasure;
+}
+
+/** A text that a blob store has. `at`: when `put` was last called with it, in Unix time in ms. */
+export interface StoredBlob {
+  readonly sha256: string;
+  readonly at: number;
+}
+
+/**
+ * What erasure needs of a blob store. `put` must refresh the time of a text that the store already
+ * has, because no history may name it yet.
+ */
+export interface BlobErasure {
+  /** Returns every text of the store, in any order. */
+  list(): Promise<readonly StoredBlob[]>;
+  /**
+   * Removes a text unless `put` was called with it at `before` (Unix time in ms) or later. Returns
+   * false if it was, and true if the store no longer has the text.
+   */
+  remove(ref: Pick<BlobRef, 'sha256'>, before: number): Promise<boolean>;
 }
 
 /**
@@ -113,6 +135,26 @@ export interface Archive {
   list(run: ArchivedRun): Promise<readonly ArchivedHistory[]>;
   /** Returns the text of a history that `list` has returned. Rejects with an `ArchiveError`. */
   read(run: ArchivedRun, history: ArchivedHistory): Promise<string>;
+  /** Absent: `perdure erase` reports the histories of this archive as not erased. */
+  readonly erasure?: ArchiveErasure;
+}
+
+/** An archived history with its text. */
+export interface ArchivedText {
+  readonly history: ArchivedHistory;
+  readonly json: string;
+}
+
+/** What erasure needs of an archive. All methods reject with an `ArchiveError`. */
+export interface ArchiveErasure {
+  /** Yields every archived history of a namespace; null: of all namespaces. */
+  all(namespace: string | null): AsyncIterable<ArchivedText>;
+  /** Removes a history; has no effect if there is none. */
+  remove(run: ArchivedRun, history: ArchivedHistory): Promise<void>;
+  /** Stores an entry of the erasure log durably, in place of an earlier one with this name. */
+  record(name: string, json: string): Promise<void>;
+  /** Returns the texts of the erasure log, by name. */
+  records(): Promise<ReadonlyMap<string, string>>;
 }
 
 /** The storage refused to write or to read: it is read-only or full, or permissions are missing. */

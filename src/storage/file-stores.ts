@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { readFile, readdir, stat } from 'node:fs/promises';
+import { link, readFile, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import path from 'node:path';
 import type { BlobRef } from '../core/transcript/messages.js';
 import { type Archive, BlobError, type BlobStore, assertSha256 } from './blob-store.js';
@@ -7,9 +7,12 @@ import { RESTORE, describeDiskError, syncFolder, writeNew, writeWhole } from './
 import { storesAt } from './s3-stores.js';
 import {
   type ObjectStore,
+  type StoredObject,
   type Stores,
   type ToolLock,
   archiveIn,
+  blobName,
+  blobsAmong,
   toolLockIn,
 } from './tool-lock.js';
 
@@ -22,11 +25,30 @@ import {
  */
 export function fileBlobStore(directory: string): BlobStore {
   const root = path.resolve(directory);
+  const objects = fileObjects(root);
   return {
     put: (text) => put(root, text),
     get: async ({ sha256 }) => {
       assertSha256(sha256);
       return (await read(root, sha256)).toString();
+    },
+    erasure: {
+      list: async () =>
+        blobsAmong(
+          await objects.entries('').catch((cause: unknown) => {
+            const why = cause instanceof Error ? cause.message : String(cause);
+            const message = `blobs cannot be read in ${root}: ${why}`;
+            throw new BlobError(message, { kind: 'unreadable', cause });
+          }),
+        ),
+      remove: async ({ sha256 }, before) => {
+        assertSha256(sha256);
+        return await objects.remove(blobName(sha256), before).catch((cause: unknown) => {
+          const why = cause instanceof Error ? cause.message : String(cause);
+          const message = `blob ${sha256} cannot be removed from ${root}: ${why}`;
+          throw new BlobError(message, { kind: 'unwritable', cause });
+        });
+      },
     },
   };
 }
@@ -34,12 +56,25 @@ export function fileBlobStore(directory: string): BlobStore {
 async function put(root: string, text: string): Promise<BlobRef> {
   const bytes = Buffer.from(text);
   const sha256 = hash(bytes);
-  if (!(await holds(root, sha256))) {
+  if (!((await holds(root, sha256)) && (await refresh(place(root, sha256))))) {
     await writeWhole(place(root, sha256), bytes).catch((error: NodeJS.ErrnoException) => {
       throw unwritable(root, error);
     });
   }
   return { sha256, bytes: bytes.length };
+}
+
+/**
+ * Sets the time of a text to now, so that erasure leaves it although no history names it yet. Returns
+ * false if the text must be written again.
+ */
+async function refresh(file: string): Promise<boolean> {
+  const now = new Date();
+  return await utimes(file, now, now).then(
+    () => true,
+    // Nothing can be stored there, and nothing removed.
+    (error: NodeJS.ErrnoException) => error.code === 'EROFS',
+  );
 }
 
 async function holds(root: string, sha256: string): Promise<boolean> {
@@ -67,7 +102,7 @@ async function read(root: string, sha256: string): Promise<Buffer> {
 }
 
 function place(root: string, sha256: string): string {
-  return path.join(root, sha256.slice(0, 2), sha256.slice(2, 4), sha256);
+  return path.join(root, blobName(sha256));
 }
 
 function hash(bytes: Buffer): string {
@@ -162,7 +197,75 @@ function fileObjects(root: string): ObjectStore {
     async list(folder) {
       return await readdir(path.join(root, folder)).catch(orAbsent([]));
     },
+    async entries(folder) {
+      const found = await readdir(path.join(root, folder), {
+        recursive: true,
+        withFileTypes: true,
+      }).catch(orAbsent([]));
+      const objects: StoredObject[] = [];
+      for (const entry of found) {
+        if (entry.isDirectory()) continue;
+        const file = path.join(entry.parentPath, entry.name);
+        const whole = file.endsWith(ERASING) ? await restore(file) : file;
+        const stored = await stat(whole).catch(orAbsent(null));
+        const name = path.relative(root, whole).split(path.sep).join('/');
+        if (stored !== null) objects.push({ name, at: stored.mtimeMs });
+      }
+      return objects;
+    },
+    async remove(name, before) {
+      const file = path.join(root, name);
+      const folder = path.dirname(file);
+      const isRemoved = await removeOlder(file, before).catch(rethrowWithFix);
+      // What a process that was killed has written of it.
+      for (const other of await readdir(folder).catch(orAbsent([]))) {
+        const isPart = other.startsWith(`${path.basename(file)}.`) && other.endsWith('.tmp');
+        if (isPart) await removeOlder(path.join(folder, other), before).catch(rethrowWithFix);
+      }
+      await syncFolder(folder);
+      return isRemoved;
+    },
   };
+}
+
+/** The end of the name of a file that is about to be removed. */
+const ERASING = '.erasing';
+
+/**
+ * Removes a file unless it was written or refreshed at `before` or later; returns whether it is gone.
+ * The file is moved first, so a `put` afterwards writes it again, and the time of one before is seen.
+ */
+async function removeOlder(file: string, before: number): Promise<boolean> {
+  const moved = file + ERASING;
+  try {
+    if (before === Number.POSITIVE_INFINITY) {
+      await rm(file, { force: true });
+      return true;
+    }
+    const { mtimeMs } = await stat(file);
+    if (mtimeMs >= before) return false;
+    await rename(file, moved);
+  } catch (error) {
+    if (isAbsent(error)) return true;
+    throw error;
+  }
+  const { mtimeMs } = await stat(moved);
+  if (mtimeMs < before) {
+    await rm(moved, { force: true });
+    return true;
+  }
+  await restore(moved);
+  return false;
+}
+
+/** Moves a file back, unless it was written again meanwhile. Returns its name. */
+async function restore(moved: string): Promise<string> {
+  const file = moved.slice(0, -ERASING.length);
+  await link(moved, file).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EEXIST' && error.code !== 'ENOENT') return rethrowWithFix(error);
+  });
+  await rm(moved, { force: true });
+  return file;
 }
 
 /** Makes the names of new folders durable; not every file system supports this. */

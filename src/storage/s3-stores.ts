@@ -4,7 +4,14 @@ import type { S3Client } from '@aws-sdk/client-s3';
 import { InputError } from '../core/errors.js';
 import { z } from 'zod';
 import { checkOptions, expectedHidden, type OptionSchemas } from '../validation/check-options.js';
-import { archiveIn, blobsIn, type ObjectStore, type Stores, toolLockIn } from './tool-lock.js';
+import {
+  archiveIn,
+  blobsIn,
+  type ObjectStore,
+  type StoredObject,
+  type Stores,
+  toolLockIn,
+} from './tool-lock.js';
 import { TimeoutError, within } from './blob-store.js';
 
 /** The location of texts and archive in S3-compatible storage. */
@@ -172,27 +179,60 @@ function objectsIn(
       }
     },
     async list(below) {
-      const { ListObjectsV2Command } = await loadSdk();
-      const s3 = await client();
-      const prefix = keyOf(`${below}/`);
-      const names: string[] = [];
-      let after: string | undefined;
-      do {
-        const command = new ListObjectsV2Command({
-          Bucket,
-          Prefix: prefix,
-          ContinuationToken: after,
-        });
-        const page = await within(requestMs, (abortSignal) =>
-          s3.send(command, { abortSignal }),
-        ).catch(rethrowWithFix);
-        const { Contents: objects = [], NextContinuationToken: next } = page;
-        names.push(...objects.flatMap(({ Key: key }) => key?.slice(prefix.length) ?? []));
-        after = next;
-      } while (after !== undefined);
-      return names;
+      const start = below.length + 1;
+      return (await this.entries(below)).map(({ name }) => name.slice(start));
+    },
+    async entries(below) {
+      const root = keyOf('');
+      const place = { Bucket, Prefix: below === '' ? root : keyOf(`${below}/`), requestMs };
+      const found = await listObjects(await client(), place).catch(rethrowWithFix);
+      return found.map(({ name, at }) => ({ name: name.slice(root.length), at }));
+    },
+    async remove(name, before) {
+      const place = { Bucket, Key: keyOf(name), requestMs };
+      return await removeObject(await client(), place, before).catch((error: unknown) => {
+        const isAbsent = error instanceof Error && /^(NotFound|NoSuchKey)$/.test(error.name);
+        return isAbsent || rethrowWithFix(error);
+      });
     },
   };
+}
+
+/** Returns the objects whose keys begin with a prefix, by their keys. */
+async function listObjects(
+  s3: S3Client,
+  { requestMs, ...prefix }: Limit & { readonly Bucket: string; readonly Prefix: string },
+): Promise<readonly StoredObject[]> {
+  const { ListObjectsV2Command } = await loadSdk();
+  const found: StoredObject[] = [];
+  let after: string | undefined;
+  do {
+    const command = new ListObjectsV2Command({ ...prefix, ContinuationToken: after });
+    const page = await within(requestMs, (abortSignal) => s3.send(command, { abortSignal }));
+    for (const { Key: name, LastModified: at } of page.Contents ?? [])
+      if (name) found.push({ name, at: at?.getTime() ?? Date.now() });
+    after = page.NextContinuationToken;
+  } while (after !== undefined);
+  return found;
+}
+
+/** Returns false if the object was stored at `before` or later. */
+async function removeObject(
+  s3: S3Client,
+  { requestMs, ...object }: Limit & { readonly Bucket: string; readonly Key: string },
+  before: number,
+): Promise<boolean> {
+  const { DeleteObjectCommand, HeadObjectCommand } = await loadSdk();
+  if (Number.isFinite(before)) {
+    const head = new HeadObjectCommand(object);
+    const { LastModified: at } = await within(requestMs, (abortSignal) =>
+      s3.send(head, { abortSignal }),
+    );
+    if ((at?.getTime() ?? before) >= before) return false;
+  }
+  const remove = new DeleteObjectCommand(object);
+  await within(requestMs, (abortSignal) => s3.send(remove, { abortSignal }));
+  return true;
 }
 
 /** Returns the additional time for a body, in milliseconds. */
@@ -246,7 +286,8 @@ function once<T>(make: () => Promise<T>): () => Promise<T> {
 
 const FIXES: Readonly<Record<string, string>> = {
   NoSuchBucket: 'create the bucket, or correct its name',
-  AccessDenied: 'give the keys of the process the rights to get, put, and list the objects',
+  AccessDenied:
+    'give the keys of the process the rights to get, put, and list the objects, and for `erase` to delete them',
   InvalidAccessKeyId: 'set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY to keys of this storage',
   SignatureDoesNotMatch: 'set AWS_SECRET_ACCESS_KEY to the secret of the key',
   CredentialsProviderError:

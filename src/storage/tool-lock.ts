@@ -9,6 +9,7 @@ import {
   BlobError,
   type BlobErrorKind,
   type BlobStore,
+  type StoredBlob,
   StoreFault,
   assertSha256,
 } from './blob-store.js';
@@ -32,7 +33,23 @@ export interface ObjectStore {
   get(name: string): Promise<Buffer | null>;
   /** Returns the last parts of the names that begin with `folder/`. */
   list(folder: string): Promise<readonly string[]>;
+  /** Returns all objects in a folder and below it; an empty folder: all objects of the store. */
+  entries(folder: string): Promise<readonly StoredObject[]>;
+  /**
+   * Removes an object unless it was stored at `before` (Unix time in ms) or later. Returns false if it
+   * was, and true if it does not exist any more. Rejects like `put`.
+   */
+  remove(name: string, before: number): Promise<boolean>;
 }
+
+/** An object of a store. `at`: when it was last stored, in Unix time in ms. */
+export interface StoredObject {
+  readonly name: string;
+  readonly at: number;
+}
+
+/** No namespace has this folder: a safe name does not begin with a line. */
+const ERASURES = '_erasures';
 
 /**
  * Creates an `Archive` in a store. Objects are named
@@ -61,6 +78,36 @@ export function archiveIn(objects: ObjectStore): Archive {
         if (bytes === null) throw new Error(`${name} is missing; restore it from a backup`);
         return bytes.toString();
       }),
+    erasure: {
+      async *all(namespace) {
+        const folder = namespace === null ? '' : safeName(namespace);
+        for (const { name } of await attempt('unreadable', () => objects.entries(folder))) {
+          const [space, , file = ''] = name.split('/');
+          const [history] = space === ERASURES ? [] : parseName(file);
+          // A history that is gone by now was removed by another erasure.
+          const bytes = history && (await attempt('unreadable', () => objects.get(name)));
+          if (history && bytes) yield { history, json: bytes.toString() };
+        }
+      },
+      remove: (run, history) =>
+        attempt('unwritable', async () => {
+          await objects.remove(nameOf(run, history), Number.POSITIVE_INFINITY);
+        }),
+      record: (name, json) =>
+        attempt('unwritable', () =>
+          objects.put(`${ERASURES}/${safeName(name)}.json`, Buffer.from(json)),
+        ),
+      records: () =>
+        attempt('unreadable', async () => {
+          const found = new Map<string, string>();
+          for (const file of await objects.list(ERASURES)) {
+            if (!file.endsWith('.json')) continue;
+            const bytes = await objects.get(`${ERASURES}/${file}`);
+            if (bytes !== null) found.set(file.slice(0, -'.json'.length), bytes.toString());
+          }
+          return found;
+        }),
+    },
   };
 }
 
@@ -145,10 +192,29 @@ export function blobsIn(objects: ObjectStore): BlobStore {
         kind: 'damaged',
       });
     },
+    erasure: {
+      list: () => attempt('unreadable', async () => blobsAmong(await objects.entries(''))),
+      remove: async ({ sha256 }, before) => {
+        assertSha256(sha256);
+        return await attempt('unwritable', () => objects.remove(blobName(sha256), before));
+      },
+    },
   };
 }
 
-function blobName(sha256: string): string {
+/** Returns the texts that objects hold, each once; a half-written file counts as its text. */
+export function blobsAmong(objects: readonly StoredObject[]): readonly StoredBlob[] {
+  const found = new Map<string, number>();
+  for (const { name, at } of objects) {
+    const sha256 = name.split('/').at(-1)?.slice(0, 64) ?? '';
+    if (/^[0-9a-f]{64}$/.test(sha256) && name.startsWith(blobName(sha256)))
+      found.set(sha256, Math.max(at, found.get(sha256) ?? 0));
+  }
+  return [...found].map(([sha256, at]) => ({ sha256, at }));
+}
+
+/** Returns the name of a text, `ab/cd/abcd…`. */
+export function blobName(sha256: string): string {
   return `${sha256.slice(0, 2)}/${sha256.slice(2, 4)}/${sha256}`;
 }
 

@@ -260,19 +260,48 @@ export function payloadValue(payload: Payload | null | undefined): unknown {
  * if Temporal's default converter can read all of them.
  */
 export async function encodingOf(history: History): Promise<string> {
-  const encoded = new Set<string>();
-  const note = (payloads: Payload[]): Payload[] => {
-    const found = encodingsIn(payloads);
-    if (found !== '') encoded.add(found);
-    return payloads;
-  };
+  const encoded = (await payloadsIn(history)).map((payload) => encodingsIn([payload]));
+  return [...new Set(encoded.filter((one) => one !== ''))].join(', ');
+}
+
+/**
+ * Returns the payloads of a decoded history as texts, without headers. Throws an `UnreadableError` if
+ * one is still encoded.
+ */
+export async function payloadTexts(history: History): Promise<readonly string[]> {
+  return textsOf(await payloadsIn(history));
+}
+
+/**
+ * Returns the heartbeats of the activities that a workflow waits for, as texts. Throws an
+ * `UnreadableError` if one is still encoded.
+ */
+export function heartbeatTexts({ raw }: Pick<Description, 'raw'>): readonly string[] {
+  const activities = raw.pendingActivities ?? [];
+  return textsOf(activities.flatMap((one) => one.heartbeatDetails?.payloads ?? []));
+}
+
+function textsOf(payloads: readonly Payload[]): readonly string[] {
+  const encoded = encodingsIn(payloads);
+  if (encoded !== '') throw new UnreadableError(`a payload is encoded as ${encoded}; ${FIX}`);
+  return payloads.map(({ data }) => textIn(data));
+}
+
+async function payloadsIn(history: History): Promise<readonly Payload[]> {
+  const found: Payload[] = [];
   await visit({ history }, walkHistory, {
-    transformPayload: async (payload) => note([payload])[0] ?? payload,
-    transformPayloads: async (payloads) => note(payloads),
+    transformPayload: async (payload) => {
+      found.push(payload);
+      return payload;
+    },
+    transformPayloads: async (payloads) => {
+      found.push(...payloads);
+      return payloads;
+    },
     skipHeaders: true,
     skipSearchAttributes: true,
   });
-  return [...encoded].join(', ');
+  return found;
 }
 
 interface Decodable<T> {

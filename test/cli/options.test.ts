@@ -49,7 +49,7 @@ test('an option name has one meaning, one type, and one help text at every comma
     wait: 'run, attach, fork, send',
     by:
       'run, fork, send, pause, resume, limits, close, cancel, approve, deny, edit, answer, ' +
-      'resolve, revoke, undo, schedule create, schedule update',
+      'resolve, revoke, undo, schedule create, schedule update, erase',
     limit: 'run, fork, limits, schedule create, schedule update',
   });
 });

@@ -15,6 +15,7 @@ const cache = join(repository, 'node_modules', '.cache', 'perdure-tests');
 const SCRIPTS = [
   'bench/subject/worker.ts',
   'test/support/ensure-server-process.ts',
+  'test/support/erasing-process.ts',
   'test/support/observed-worker.ts',
   'test/support/worker-process.ts',
   'test/fixtures/mcp/stdio-server.ts',

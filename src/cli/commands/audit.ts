@@ -1,8 +1,9 @@
 import { readFile, writeFile } from 'node:fs/promises';
-import type { ListFilter } from '../../client/list-filter.js';
+import { type ListFilter, startRange } from '../../client/list-filter.js';
 import { listRuns } from '../../client/list.js';
 import { visible } from '../../core/state/summaries.js';
 import { type AuditEntry, readAudit, verifyAudit } from '../../history/audit.js';
+import { type ErasureRecord, readRecords } from '../../storage/erasure-log.js';
 import { type CliContext, type Command, EXIT, type ExitCode, UsageError } from '../context.js';
 import { formatCount } from '../format/format.js';
 import { noteServer } from '../hosting/server-notes.js';
@@ -20,10 +21,10 @@ export interface AuditCommandOptions {
 }
 
 const ABOUT =
-  '\nThe log says who started a run, sent a message, decided, paused, or changed limits, and which tools with a side effect\n' +
-  'were executed. It holds digests in place of texts and arguments. Each line has the hash of the one before, so a changed,\n' +
-  'removed, or added line is found by --verify. Keep the hash of the last line elsewhere, and give it with --head: without\n' +
-  'it, lines that are missing at the end are not found.';
+  '\nThe log says who started a run, sent a message, decided, paused, changed limits, or erased the run, and which tools with\n' +
+  'a side effect were executed. It holds digests in place of texts and arguments. Each line has the hash of the one before,\n' +
+  'so a changed, removed, or added line is found by --verify. Keep the hash of the last line elsewhere, and give it with\n' +
+  '--head: without it, lines that are missing at the end are not found.';
 
 /**
  * `audit ID...`: writes what people and tools have done in runs as JSON lines that are chained by hash.
@@ -65,8 +66,9 @@ async function writeLog(
         ...(before !== undefined && { before }),
       })
     : ids;
-  for (const id of ids) await openRun(context, id, { archive: true });
   const { archive } = await context.stores();
+  const erased = new Set((await erasures(context)).flatMap((one) => one.runs.map(({ id }) => id)));
+  for (const id of ids) if (!erased.has(id)) await openRun(context, id, { archive: true });
   const entries = await readAudit({ client: await context.client(), archive }, runs);
   const text = entries.map((entry) => `${JSON.stringify(entry)}\n`).join('');
   if (out === undefined) for (const line of text.trimEnd().split('\n')) context.out(line);
@@ -75,7 +77,16 @@ async function writeLog(
   return EXIT.completed;
 }
 
-/** Returns the ids of all runs that the filter matches, oldest first. */
+async function erasures(context: CliContext): Promise<readonly ErasureRecord[]> {
+  const { erasure } = (await context.stores()).archive;
+  const { namespace } = (await context.client()).options;
+  return erasure ? (await readRecords(erasure, namespace)).records : [];
+}
+
+/**
+ * Returns the ids of all runs that the filter matches, oldest first. Without a tag, runs that were
+ * erased in this time come first: nothing else is known of them.
+ */
 async function idsOf(context: CliContext, filter: ListFilter): Promise<readonly string[]> {
   noteServer(context, await context.server());
   const client = await context.client();
@@ -89,7 +100,16 @@ async function idsOf(context: CliContext, filter: ListFilter): Promise<readonly 
     ids.push(...page.rows.map(({ id }) => id));
     ({ cursor } = page);
   } while (cursor !== null);
-  return ids.toReversed();
+  const { since, before } = startRange(filter, Date.now());
+  const erased =
+    filter.tag !== undefined
+      ? []
+      : (await erasures(context)).flatMap((one) => {
+          const at = Date.parse(one.startedAt);
+          const isMatch = at >= (since ?? 0) && at < (before ?? Number.POSITIVE_INFINITY);
+          return isMatch ? one.runs.map(({ id }) => id) : [];
+        });
+  return [...new Set([...erased, ...ids.toReversed()])];
 }
 
 async function write(file: string, text: string): Promise<void> {

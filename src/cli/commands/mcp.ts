@@ -1,5 +1,4 @@
 import { once } from 'node:events';
-import { createInterface } from 'node:readline/promises';
 import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio';
 import type { Config } from '../../config.js';
 import { visible } from '../../core/state/summaries.js';
@@ -21,6 +20,7 @@ import { formatCount } from '../format/format.js';
 import { type Hosting, createHosting } from '../hosting/hosting.js';
 import { noteServer } from '../hosting/server-notes.js';
 import { type HostedWorker, withHostedWorker } from '../hosting/with-worker.js';
+import { confirm } from '../input/confirm.js';
 import { withOptions } from '../input/options.js';
 import { mcpOwner } from '../mcp/owner.js';
 import { checkedMessages, takeStdout } from '../mcp/protocol-streams.js';
@@ -250,15 +250,7 @@ async function isConfirmed(
 ): Promise<boolean> {
   if (yes || !context.isTty) return true;
   for (const each of found) for (const line of shownChange(each)) context.note(line);
-  const terminal = createInterface({ input: process.stdin, output: process.stderr });
-  try {
-    const answer = await terminal.question(
-      `accept ${formatCount(found.length, 'tool')}? yes / no `,
-    );
-    return /^y(es)?$/i.test(answer.trim());
-  } finally {
-    terminal.close();
-  }
+  return await confirm(`accept ${formatCount(found.length, 'tool')}?`);
 }
 
 function report(context: CliContext, found: readonly Unaccepted[], isAccepted: boolean): void {

@@ -10,6 +10,7 @@ import {
   parseNodeVisit,
   parseNumber,
 } from './option-parsers.js';
+import { SCHEDULE_OPTIONS } from './schedule-options.js';
 
 /** An option as commander declares it. */
 interface Declared {
@@ -236,7 +237,7 @@ export const OPTIONS = {
   },
   before: {
     flags: '--before <time>',
-    text: 'list only runs started before: ISO 8601, or how long ago (2h, 3d)',
+    text: 'list only runs started before: ISO 8601, or how long ago (2h, 3d); of erase, that ended before',
   },
   root: { flags: '--root <id>', text: 'list only the runs below this run' },
   max: {
@@ -287,38 +288,21 @@ export const OPTIONS = {
     parse: parseDurationOption,
   },
 
-  // Of schedules.
-  cron: {
-    flags: '--cron <expression>',
-    text: 'five fields, such as "0 9 * * MON-FRI", or @daily',
+  ...SCHEDULE_OPTIONS,
+
+  // Of erasure.
+  orphans: {
+    flags: '--orphans',
+    text: 'also remove the stored texts to which no run refers; runs on another server that use the same storage are not seen',
   },
-  every: {
-    flags: '--every <duration>',
-    text: 'instead of --cron: such as 30s, hour, or "2 hours"',
+  grace: {
+    flags: '--grace <duration>',
+    text: 'texts that were stored within this time stay; default: a day; 0s only while nothing runs',
     parse: parseDurationOption,
   },
-  timeZone: {
-    flags: '--time-zone <name>',
-    text: 'time zone of --cron, such as Europe/Berlin; default: UTC',
-  },
-  to: {
-    flags: '--to <run>',
-    text: 'send the message to this open run; default: each firing starts a run',
-  },
-  overlap: {
-    flags: '--overlap <policy>',
-    text: 'if an earlier firing has not ended; default: skip, of trigger allow_all',
-    choices: ['skip', 'buffer_one', 'buffer_all', 'cancel_other', 'allow_all'],
-  },
-  catchUp: {
-    flags: '--catch-up <duration>',
-    text: 'how late a missed firing still happens after the server was down; default: a year',
-    parse: parseDurationOption,
-  },
-  paused: { flags: '--paused', text: 'create it paused; see schedule resume' },
-  without: {
-    flags: '--without <option>',
-    text: 'remove an option of the schedule, such as overlap or tag; may be repeated',
+  storeNamespace: {
+    flags: '--store-namespace <name>',
+    text: 'a namespace whose runs use the same storage; may be repeated; default: all of the server',
     parse: collectValues,
   },
 

@@ -1,0 +1,349 @@
+import { z } from 'zod';
+import { InputError } from '../../core/errors.js';
+import type { Duration } from '../../core/text/text.js';
+import { decodeHistory } from '../../temporal/server-answers.js';
+import { decodeEvent } from '../../history/decode-event.js';
+import { claim } from '../../updates/decide.js';
+import {
+  type OptionSchemas,
+  checkOptions,
+  durableDuration,
+} from '../../validation/check-options.js';
+import { isObject } from '../../core/text/json.js';
+import type { PerdureClient } from '../client-types.js';
+import { type RunLike, idOf } from '../control.js';
+import { partsOfClient } from '../create-client.js';
+import { assertListFilter, readTime } from '../list-filter.js';
+import { listRuns } from '../list.js';
+import {
+  type ErasureCounts,
+  type ErasureRecord,
+  newErasureName,
+  readRecords,
+} from '../../storage/erasure-log.js';
+import {
+  type ErasureSources,
+  archivedHistory,
+  followNames,
+  messageOf,
+  usedBlobs,
+} from './references.js';
+import {
+  type LeftOver,
+  countOf,
+  exists,
+  listBlobs,
+  perform,
+  planBlobs,
+  unsupported,
+} from './perform-erasure.js';
+import { type ErasedRun, NO_SUCH_RUN, NOT_ENDED, type RefusedRun, findTargets } from './targets.js';
+
+/** Selects what `eraseRuns` removes, and says who does it. */
+export interface EraseOptions {
+  /** These runs. An open one is refused. */
+  readonly runs?: readonly RunLike<unknown>[];
+  /** Runs that have ended and were started with this tag, or with all of these. */
+  readonly tag?: string | readonly string[];
+  /** Runs that ended before: a Date, ISO 8601, or how long ago, such as `90d`. */
+  readonly before?: Date | string;
+  /** Also the texts of the blob store to which nothing refers; default false. */
+  readonly orphans?: boolean;
+  /** Who erases: 1 to 200 characters, recorded in the erasure log and not verified. */
+  readonly by: string;
+  /** Only count; default false. */
+  readonly dryRun?: boolean;
+  /**
+   * Texts that were stored within this time stay, because a run that has stored one may not have
+   * recorded it yet; a later erasure of orphans removes them. Default: a day. 0 is safe only while
+   * nothing runs.
+   */
+  readonly grace?: Duration;
+  /**
+   * The namespaces whose runs use the same stores, for a server that does not list its namespaces.
+   * Default: all of the server.
+   */
+  readonly namespaces?: readonly string[];
+}
+
+/** What an erasure has removed, what is left, and why. */
+export interface Erasure {
+  readonly dryRun: boolean;
+  /** The name of the entry in the erasure log; null if there is none. */
+  readonly erasure: string | null;
+  readonly runs: readonly ErasedRun[];
+  /** Runs of which nothing was removed. */
+  readonly refused: readonly RefusedRun[];
+  /** Removed, as a second look has shown; of a dry run, what would be removed. */
+  readonly removed: ErasureCounts;
+  readonly left: readonly LeftOver[];
+  /** What could not be read, and may refer to any text. If there is some, no text is removed. */
+  readonly unreadable: readonly string[];
+  /**
+   * Earlier erasures that were interrupted, or had left something, and that this one has continued; of a
+   * dry run, that it would continue. Their `endedAt` is null if something is still left.
+   */
+  readonly continued: readonly ErasureRecord[];
+}
+
+const eraseOptions = z.strictObject({
+  runs: z.array(z.unknown()).readonly().optional(),
+  tag: z.unknown().optional(),
+  before: z.unknown().optional(),
+  orphans: z.boolean().optional(),
+  by: z.string(),
+  dryRun: z.boolean().optional(),
+  grace: z.union([z.literal(0), durableDuration]).optional(),
+  namespaces: z.array(z.string().min(1)).readonly().optional(),
+} satisfies OptionSchemas<EraseOptions>);
+
+const GRACE_MS = 24 * 60 * 60 * 1_000;
+
+/**
+ * Removes runs that have ended, with those of the agents that they have called: their histories, their
+ * part of the archive, and the texts, attachments, and artifacts to which nothing else refers. Then looks
+ * again, and returns what is gone, what is left, and why. An erasure log beside the archive records who
+ * erased which runs and when, without content. Memory that agents keep beyond a run is not touched.
+ *
+ * If it is interrupted, the next one completes it. Rejects with an `InputError` for an invalid option,
+ * and with an `ArchiveError` or a `BlobError` if a store cannot be read.
+ *
+ * @example
+ * ```ts
+ * import { createClient, eraseRuns } from 'perdure/client';
+ *
+ * const client = await createClient();
+ * const { removed, left } = await eraseRuns(client, { before: '90d', by: 'retention' });
+ * console.log(removed.histories, left.length);
+ * ```
+ */
+export async function eraseRuns(client: PerdureClient, options: EraseOptions): Promise<Erasure> {
+  const { runs, ...rest } = options;
+  return await eraseFrom(partsOfClient(client), { ...rest, ...(runs && { runs: runs.map(idOf) }) });
+}
+
+/** Like `eraseRuns`, for a program that has the client and the stores themselves. */
+export async function eraseFrom(given: ErasureSources, options: EraseOptions): Promise<Erasure> {
+  assertOptions(options);
+  const { by, dryRun = false, orphans = false, namespaces } = options;
+  const sources = { ...given, namespaces };
+  const now = Date.now();
+  const before = now - (options.grace === undefined ? GRACE_MS : graceMs(options.grace));
+  const { namespace } = sources.client.options;
+  const log = sources.archive.erasure;
+  const { records, damaged } = log ? await readRecords(log, namespace) : NO_RECORDS;
+  const open = records.filter(({ endedAt }) => endedAt === null);
+  const continued = dryRun ? open : await continueErasures(sources, open, before);
+
+  const stored = await listBlobs(sources);
+  const names = new Set(stored.keys());
+  const selected = await selectRuns(sources, options, { stored: names, now });
+  const { runs } = selected;
+  const refused = selected.refused.flatMap((one) => explained(one, { records, continued }));
+  const blobs = new Set((await followNames(sources.blobs, selected.names, names)).names);
+  const unreadable: string[] = [];
+  if (orphans) {
+    const erased = new Set(runs.flatMap(({ segments }) => segments));
+    const used = await usedBlobs(sources, { stored: names, erased });
+    unreadable.push(...used.unreadable);
+    for (const [name, at] of used.unreadable.length > 0 ? [] : stored)
+      if (at < before && !used.names.has(name)) blobs.add(name);
+  }
+  const record: ErasureRecord = {
+    version: 1,
+    erasure: newErasureName(now),
+    namespace,
+    by,
+    startedAt: new Date(now).toISOString(),
+    endedAt: null,
+    runs: runs.map(({ id, segments }) => ({ id, segments: [...segments] })),
+    blobs: [...blobs],
+    planned: { ...(await countOf(sources, runs)), blobs: blobs.size },
+    removed: null,
+    left: 0,
+  };
+  const damages = damaged.map((name): LeftOver => {
+    return { what: 'record', name, why: 'failed', message: 'the entry of the log is damaged' };
+  });
+  const base = { dryRun, runs, refused, continued };
+  const isEmpty = runs.length === 0 && blobs.size === 0;
+  if (isEmpty || dryRun) {
+    const plan = await planBlobs(sources, [record], before);
+    const removed = { ...record.planned, blobs: blobs.size - plan.keep.length };
+    const left = [...damages, ...plan.keep, ...unsupported(sources, record)];
+    const all = [...new Set([...unreadable, ...plan.unreadable])];
+    return { ...base, erasure: null, removed, left, unreadable: all };
+  }
+  const done = await perform(sources, record, { before });
+  return {
+    ...base,
+    erasure: log ? record.erasure : null,
+    removed: done.record.removed ?? record.planned,
+    left: [...damages, ...done.left],
+    unreadable: [...new Set([...unreadable, ...done.unreadable])],
+  };
+}
+
+async function continueErasures(
+  sources: ErasureSources,
+  open: readonly ErasureRecord[],
+  before: number,
+): Promise<readonly ErasureRecord[]> {
+  if (open.length === 0) return [];
+  const plan = await planBlobs(sources, open, before);
+  const continued: ErasureRecord[] = [];
+  for (const one of open) continued.push((await perform(sources, one, { before, plan })).record);
+  return continued;
+}
+
+/** Returns why a run is refused, in the light of earlier erasures; empty if one was continued. */
+function explained(
+  refused: RefusedRun,
+  {
+    records,
+    continued,
+  }: { readonly records: readonly ErasureRecord[]; readonly continued: readonly ErasureRecord[] },
+): readonly RefusedRun[] {
+  const isOf = ({ runs }: ErasureRecord): boolean => runs.some(({ id }) => id === refused.id);
+  if (refused.why !== NO_SUCH_RUN) return [refused];
+  if (continued.some(isOf)) return [];
+  const { startedAt: at } = records.findLast(isOf) ?? {};
+  return [at === undefined ? refused : { ...refused, why: `it was erased at ${at}` }];
+}
+
+const NO_RECORDS = { records: [], damaged: [] };
+
+/** Throws an `InputError` for invalid options. */
+export function assertOptions(options: EraseOptions): void {
+  checkOptions('eraseRuns', { schema: eraseOptions, options }, (text) => new InputError(text));
+  claim(options.by);
+  const { runs = [], tag, before, orphans = false } = options;
+  assertListFilter({ tag, before });
+  const isFiltered = tag !== undefined || before !== undefined;
+  if (runs.length > 0 && isFiltered) {
+    throw new InputError('runs: expected runs, or a tag or a time, got both; omit one of them');
+  }
+  if (runs.length > 0 || isFiltered || orphans) return;
+  throw new InputError(
+    'runs: expected runs, a tag, a time, or orphans, got none; name what to erase',
+  );
+}
+
+function graceMs(grace: Duration): number {
+  return z.union([z.literal(0), durableDuration]).parse(grace);
+}
+
+interface Selected {
+  readonly runs: readonly ErasedRun[];
+  readonly refused: readonly RefusedRun[];
+  readonly names: ReadonlySet<string>;
+}
+
+async function selectRuns(
+  sources: ErasureSources,
+  options: EraseOptions,
+  { stored, now }: { readonly stored: ReadonlySet<string>; readonly now: number },
+): Promise<Selected> {
+  const runs = new Map<string, ErasedRun>();
+  const refused: RefusedRun[] = [];
+  const names = new Set<string>();
+  const isFiltered = options.tag !== undefined || options.before !== undefined;
+  const ids = isFiltered
+    ? await matchingIds(sources, options, { now, refused })
+    : (options.runs ?? []).map(idOf);
+  for (const id of new Set(ids)) {
+    if (runs.has(id)) continue;
+    const found = await findTargets(sources, id, stored);
+    if ('why' in found) refused.push(found);
+    else {
+      for (const run of found.runs) runs.set(run.id, run);
+      for (const name of found.names) names.add(name);
+    }
+  }
+  return { runs: [...runs.values()], refused, names };
+}
+
+/** Returns the ids of ended runs that match, on the server and in the archive. */
+async function matchingIds(
+  { client, archive }: ErasureSources,
+  options: EraseOptions,
+  { now, refused }: { readonly now: number; readonly refused: RefusedRun[] },
+): Promise<readonly string[]> {
+  const { tag } = options;
+  const isTimed = options.before !== undefined;
+  const before = readTime(options.before, now) ?? Number.POSITIVE_INFINITY;
+  const ids = new Set<string>();
+  let cursor: string | null = null;
+  do {
+    const page: Awaited<ReturnType<typeof listRuns>> = await listRuns(client, {
+      limit: 1_000,
+      ...(tag !== undefined && { tag }),
+      ...(options.before !== undefined && { status: 'ended', before: options.before }),
+      ...(cursor !== null && { cursor }),
+    });
+    for (const { id, closedAt, unreadable } of page.rows) {
+      const hasEnded = closedAt !== null && Date.parse(closedAt) < before;
+      if (!hasEnded && isTimed) continue;
+      // A row that cannot be read matches any tag.
+      if (unreadable !== undefined) refused.push({ id, why: unreadable });
+      else if (hasEnded) ids.add(id);
+      else refused.push({ id, why: `it ${NOT_ENDED}` });
+    }
+    ({ cursor } = page);
+  } while (cursor !== null);
+  const archived = await archivedRuns({ client, archive }, tag);
+  for (const [id, { at, isTagged, unreadable }] of archived) {
+    if (at >= before || ids.has(id) || (!isTagged && unreadable === null)) continue;
+    if (await exists(client, id)) continue;
+    if (isTagged) ids.add(id);
+    else refused.push({ id, why: unreadable ?? '' });
+  }
+  return [...ids];
+}
+
+/** A run in the archive. */
+interface InArchive {
+  /** The time of its last event there: Unix time in ms. */
+  readonly at: number;
+  readonly isTagged: boolean;
+  /** Why its tags are unknown; null if they could be read. */
+  readonly unreadable: string | null;
+}
+
+/** Returns the runs of the archive by their ids. */
+async function archivedRuns(
+  { client, archive }: Pick<ErasureSources, 'client' | 'archive'>,
+  tag: EraseOptions['tag'],
+): Promise<ReadonlyMap<string, InArchive>> {
+  const found = new Map<string, InArchive>();
+  for await (const { history, json } of archive.erasure?.all(client.options.namespace) ?? []) {
+    const read = archivedHistory(json);
+    if (read === null) continue;
+    const known = found.get(read.id) ?? { at: 0, isTagged: false, unreadable: null };
+    const tagged = known.isTagged || (await hasTags(client, read, tag));
+    found.set(read.id, {
+      at: Math.max(known.at, history.at),
+      isTagged: tagged === true,
+      unreadable: typeof tagged === 'string' ? tagged : known.unreadable,
+    });
+  }
+  return found;
+}
+
+/** Returns whether a run has all these tags, or why that is unknown. */
+async function hasTags(
+  client: ErasureSources['client'],
+  read: NonNullable<ReturnType<typeof archivedHistory>>,
+  tag: EraseOptions['tag'],
+): Promise<boolean | string> {
+  if (tag === undefined) return true;
+  try {
+    const [first] = (await decodeHistory(client, read.id, read.history)).events ?? [];
+    const started = first && decodeEvent(first);
+    const input = started?.type === 'started' && isObject(started.input) ? started.input : {};
+    const { tags } = input;
+    return [tag].flat().every((one) => Array.isArray(tags) && tags.includes(one));
+  } catch (error) {
+    return messageOf(error);
+  }
+}
