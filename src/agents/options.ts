@@ -94,7 +94,7 @@ export function rulesOn(
   agents: readonly RuledAgent[],
   rules: readonly Rule[] | undefined = [],
 ): RuleFindings {
-  if (rules.length === 0) return { errors: [], warnings: [] };
+  if (rules.length === 0) return { errors: [], warnings: [], unchecked: [] };
   const known = {
     tools: agents.flatMap(({ tools }) => tools.tools),
     unlisted: agents.flatMap(({ mcp }) => mcp.map(({ name }) => name)),

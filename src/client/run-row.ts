@@ -30,6 +30,8 @@ export interface RunRow {
   readonly taskQueue: string;
   /** The tags that the run was started with. */
   readonly tags: readonly string[];
+  /** For whom the run works; absent if it was started without a tenant. */
+  readonly tenant?: string;
   /**
    * Why the rest of the row may be incomplete: the run's memo or history is encoded, and the client
    * lacks the codec or the key; a newer version of perdure wrote the run; or the server deleted it
@@ -84,13 +86,13 @@ function rowFromAttributes(info: WorkflowExecutionInfo): RunRow | null {
       status: name,
       reason: reason ?? null,
       ...placeOf(info),
-      tags: tagsOf(info),
+      ...memoOf(info),
     };
   }
   // A run that Temporal ended could not record its end.
   const end = (!isOpenStatus(status) && reason) || endByTemporal(info);
   const how = outcomeStatus(end);
-  return { id, agent, status: how, reason: end, ...placeOf(info), tags: tagsOf(info) };
+  return { id, agent, status: how, reason: end, ...placeOf(info), ...memoOf(info) };
 }
 
 async function rowFromHistory(client: Client, info: WorkflowExecutionInfo): Promise<RunRow> {
@@ -101,10 +103,17 @@ async function rowFromHistory(client: Client, info: WorkflowExecutionInfo): Prom
     const { agent, reason } = found;
     const status = statusName(found);
     // The memo contains the tags as soon as the agent is loaded.
-    const tags = tagsOf({ memo: { tags: run.view.input?.tags } });
+    const { tags, tenant } = run.view.input ?? {};
     // Visibility may not know yet that the run has closed, which its status already says.
     const place = placeOf(run.description ?? info);
-    const row = { id, agent: agent || null, status, reason, ...place, tags };
+    const row = {
+      id,
+      agent: agent || null,
+      status,
+      reason,
+      ...place,
+      ...memoOf({ memo: { tags, tenant } }),
+    };
     const newer = writtenByNewer(run.events);
     return newer === null ? row : { ...row, unreadable: newer };
   } catch (error) {
@@ -113,7 +122,7 @@ async function rowFromHistory(client: Client, info: WorkflowExecutionInfo): Prom
     if (!isUnreadable && !NoRunError.isInstance(error)) throw error;
     const reason = closeTime === undefined ? null : endByTemporal(info);
     const status = reason === null ? 'working' : endStatus(reason);
-    const row = { id, agent: null, status, reason, ...placeOf(info), tags: tagsOf(info) } as const;
+    const row = { id, agent: null, status, reason, ...placeOf(info), ...memoOf(info) } as const;
     const why = isUnreadable ? error.message : 'the server has deleted it in the meantime';
     return { ...row, unreadable: why };
   }
@@ -145,9 +154,12 @@ function startOf({ memo, startTime }: Pick<WorkflowExecutionInfo, 'memo' | 'star
   return typeof startedAt === 'number' ? new Date(startedAt) : startTime;
 }
 
-function tagsOf({ memo }: Pick<WorkflowExecutionInfo, 'memo'>): readonly string[] {
-  const tags: unknown = memo?.['tags'];
-  return Array.isArray(tags) ? tags.filter((tag) => typeof tag === 'string') : [];
+function memoOf({ memo }: Pick<WorkflowExecutionInfo, 'memo'>): Pick<RunRow, 'tags' | 'tenant'> {
+  const { tags, tenant }: Record<string, unknown> = memo ?? {};
+  return {
+    tags: Array.isArray(tags) ? tags.filter((tag) => typeof tag === 'string') : [],
+    ...(typeof tenant === 'string' && { tenant }),
+  };
 }
 
 /**

@@ -43,6 +43,7 @@ export function toRunStatus(run: RunReading, now: number): RunStatus {
     id,
     runId,
     historyLength: view.lastEvent,
+    ...tenantOf(run),
     reports: failedAttempts(events, work),
   };
   if (description === null) return { ...common, ...archivedStatus(run, status) };
@@ -58,6 +59,12 @@ export function toRunStatus(run: RunReading, now: number): RunStatus {
       (isCancelling ? 'a cancel is requested' : null),
     doing: currentActivity({ view, work }, now),
   };
+}
+
+/** A called run has the tenant of its caller by its priority alone. */
+function tenantOf({ view, description }: RunReading): Pick<RunStatus, 'tenant'> {
+  const tenant = view.input?.tenant ?? description?.priority?.fairnessKey;
+  return tenant ? { tenant } : {};
 }
 
 /** After this many failures in a row, the cause is probably not just a worker that was killed. */

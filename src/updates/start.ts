@@ -49,6 +49,7 @@ export async function startRun(
   assertRunId(id);
   const conflict: WorkflowIdConflictPolicy = 'FAIL';
   const shown = await shownAtStart(client, input);
+  const shares = sharesOf(input);
   try {
     const handle = await client.workflow.start('agent', {
       taskQueue,
@@ -57,9 +58,9 @@ export async function startRun(
       workflowIdReusePolicy: reuseId ? 'ALLOW_DUPLICATE' : 'REJECT_DUPLICATE',
       workflowIdConflictPolicy: conflict,
       staticSummary: runSummary(input),
-      ...sharesOf(input),
+      ...shares,
       ...shown,
-      memo: { ...shown.memo, ...memo },
+      memo: { ...shares.memo, ...shown.memo, ...memo },
     });
     return { id, runId: handle.firstExecutionRunId };
   } catch (error) {
@@ -185,9 +186,15 @@ export interface RunSettings<Args = unknown> {
   readonly modelAttempts?: number;
 }
 
-/** Returns the options with which Temporal gives tenants fair shares; activities and children inherit them. */
-export function sharesOf({ tenant }: Pick<RunInput, 'tenant'>): { priority?: Priority } {
-  return tenant === undefined ? {} : { priority: { fairnessKey: tenant } };
+/**
+ * Returns the options with which Temporal gives tenants fair shares; activities and children inherit the
+ * priority. The memo names the tenant for lists, which have no priority.
+ */
+export function sharesOf({ tenant }: Pick<RunInput, 'tenant'>): {
+  priority?: Priority;
+  memo?: { readonly tenant: string };
+} {
+  return tenant === undefined ? {} : { priority: { fairnessKey: tenant }, memo: { tenant } };
 }
 
 export function agentName(agent: AgentLike<unknown>): string {

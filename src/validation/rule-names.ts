@@ -28,8 +28,10 @@ export interface KnownTools {
 export interface RuleFindings {
   /** Rules that can never apply to a call. */
   readonly errors: readonly string[];
-  /** Globs that match nothing yet, and names that cannot be checked yet. */
+  /** Globs that match nothing yet. */
   readonly warnings: readonly string[];
+  /** Names that cannot be checked yet, because their MCP servers have not listed their tools. */
+  readonly unchecked: readonly string[];
 }
 
 /** Maximum names that an error lists. */
@@ -51,13 +53,14 @@ export function ruleFindings(
   const known = [...tools, READ_RESULT];
   const errors: string[] = [];
   const warnings: string[] = [];
+  const unchecked: string[] = [];
   for (const [index, rule] of rules.entries()) {
     const at = `${path}[${index}]`;
     const found = known.filter(({ name }) => matchesGlob(name, rule.tool));
     const isGlob = /[*?]/.test(rule.tool);
     if (found.length === 0) {
       const server = unlisted.find((name) => rule.tool.startsWith(`${name}__`));
-      if (server !== undefined) warnings.push(uncheckedTool(at, rule.tool, server));
+      if (server !== undefined) unchecked.push(uncheckedTool(at, rule.tool, server));
       else if (isGlob) {
         if (unlisted.length === 0) warnings.push(emptyGlob(at, rule.tool));
       } else errors.push(unknownTool(at, rule.tool, tools));
@@ -69,7 +72,7 @@ export function ruleFindings(
     if (!isGlob) errors.push(first);
     else if (unlisted.length === 0) warnings.push(first);
   }
-  return { errors, warnings };
+  return { errors, warnings, unchecked };
 }
 
 function unknownTool(at: string, tool: string, tools: readonly NamedTool[]): string {

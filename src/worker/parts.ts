@@ -143,9 +143,11 @@ function checkRules(
   const shared = Object.entries(given).map(([owner, rules]) => [owner, agents, rules] as const);
   for (const [owner, on, rules] of [...shared, ...own]) {
     assertRuleNames(rules, on, owner);
-    for (const warning of rulesOn(on, rules).warnings) {
-      Runtime.instance().logger.warn(redactMessage(`${owner}: ${warning}`));
-    }
+    const { warnings, unchecked } = rulesOn(on, rules);
+    const { logger } = Runtime.instance();
+    for (const text of warnings) logger.warn(redactMessage(`${owner}: ${text}`));
+    // It is the case at each start with an MCP server, and nothing is wrong.
+    for (const text of unchecked) logger.info(redactMessage(`${owner}: ${text}`));
   }
 }
 

@@ -148,11 +148,12 @@ describe('a rule is written ahead', () => {
     expect(warning).toContain('(did you mean "euros")');
   });
 
-  test('for a tool of an MCP server, which is a warning while the server has listed none', () => {
+  test('for a tool of an MCP server, which is unchecked while the server has listed none', () => {
     const rules: readonly Rule[] = [{ ...over('euros'), tool: 'shop__refund' }];
     const agent = defineAgent({ ...base, mcp: [server], rules });
-    const [warning] = rulesOn([agent], agent.rules).warnings;
-    expect(warning).toContain('"shop__refund" was not checked');
+    const { warnings, unchecked } = rulesOn([agent], agent.rules);
+    expect(warnings).toEqual([]);
+    expect(unchecked).toEqual([expect.stringContaining('"shop__refund" was not checked')]);
     const own = [{ tool: 'sohp__refund', then: 'ask' }] as const;
     expect(() => defineAgent({ ...base, mcp: [server], rules: own })).toThrow('rules[0].tool');
   });

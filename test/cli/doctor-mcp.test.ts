@@ -59,6 +59,20 @@ test('doctor compares rules with the tools that the servers list', async () => {
   ]);
 });
 
+test('doctor lists the tools of called agents, so their rules are checked as well', async () => {
+  const mcp = [mcpServer({ name: 'far', transport: 'http', url: far.url })];
+  const rules = [{ tool: 'far__look', then: 'ask' }] as const;
+  const helper = defineAgent({ name: 'helper', description: 'd', instructions: 'x', mcp, rules });
+  const agent = defineAgent({ name: 'a', instructions: 'x', agents: [helper] });
+  const findings = await mcpFindings(defineConfig({ agents: [agent] }), {}, () =>
+    fileToolLock('/nonexistent'),
+  );
+  expect(findings).toMatchObject([
+    { name: 'mcp far', level: 'ok', text: 'answers; agent helper uses 2 of its 2 tools' },
+    { name: 'rules', level: 'ok', text: '1 rule; each names a tool that exists' },
+  ]);
+});
+
 test('doctor names the tools that are left out', async () => {
   const files = await fixtureFiles([
     listed('look'),

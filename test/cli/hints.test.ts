@@ -139,3 +139,22 @@ test('a paused run with a request can be resumed and decided as shown', async ()
   expect((await desk.end(handle)).outcome).toMatchObject({ status: 'completed' });
   expect(desk.done).toEqual(['pay 5']);
 });
+
+test('a "yes" without the digest is refused in one sentence, with the command that shows the request', async () => {
+  desk.script([{ pay: { euros: 5 } }, 'Done.']);
+  const { handle } = await desk.asked({ agent: 'clerk', message: 'go', open: true });
+  const id = handle.workflowId;
+  const place = ['--address', inject('temporalAddress'), '--task-queue', desk.rig.taskQueue];
+  const { code, stderr } = await type(['send', id, 'yes', ...place]);
+  expect(code).toBe(1);
+  const said = stderr.split('\n').filter((line) => line.startsWith('error: '));
+  expect(said).toEqual([
+    expect.stringMatching(
+      /^error: message: the run waits for an answer to request r1: expected "yes" or "no" with the digest of what was shown, got "yes" without it; read it with: .* inbox \S+ r1 .*, and send the message again with its --digest$/,
+    ),
+  ]);
+  const digest = /^digest: (\w+)$/m.exec((await type(['inbox', id, 'r1', ...place])).stdout)?.[1];
+  await type(['send', id, 'yes', ...place, '--digest', digest ?? '']);
+  await desk.statusWhere(handle, ({ status }) => status === 'waiting_message');
+  expect(desk.done).toEqual(['pay 5']);
+});

@@ -1,5 +1,15 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, describe, expect, inject, test, vi } from 'vitest';
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  describe,
+  expect,
+  inject,
+  onTestFinished,
+  test,
+  vi,
+} from 'vitest';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import type { ScheduleDetails, ScheduleRow } from '../../src/client/schedule/view.js';
 import { createProgram } from '../../src/cli/program.js';
@@ -85,6 +95,28 @@ describe('schedule', () => {
     const words = ['schedule', 'create', id, 'hello', '--to', `none-${id}`, '--every', '2h'];
     const { stderr } = await perdure(...words, '--paused');
     expect(stderr).toContain(`--to: there is no run "none-${id}" now; each message fails until`);
+  });
+
+  test('list says that the last message of a schedule did not reach its run, and why', async () => {
+    await rig.worker([]);
+    onTestFinished(async () => await rig.stopWorkers());
+    const id = `schedule-${randomUUID()}`;
+    created.push(id);
+    const to = `none-${id}`;
+    await perdure('schedule', 'create', id, 'hello', '--to', to, '--cron', '0 9 1 1 *');
+    await perdure('schedule', 'trigger', id);
+    const why = `run ${to} has ended, or never existed`;
+    await vi.waitFor(async () => {
+      const { stdout } = await perdure('schedule', 'list', '--json');
+      const row = (JSON.parse(stdout) as ScheduleRow[]).find((each) => each.id === id);
+      expect(row?.failure).toContain(why);
+    }, WITHIN);
+    const { stdout, stderr } = await perdure('schedule', 'list');
+    expect(stderr).toContain(`Schedule ${id}: its last message was not sent: `);
+    expect(stderr).toContain(why);
+    const line = stdout.split('\n').find((each) => each.startsWith(id));
+    expect(line).toMatch(/ \d\d:\d\d:\d\d \(failed\) {2,}/);
+    expect((await client.schedule.describe(id)).failure).toContain(why);
   });
 
   test('list shows schedules; pause, resume, trigger, update, and delete change one', async () => {

@@ -45,7 +45,9 @@ describe('an open run without another worker', () => {
 
     const waiting = await perdure('attach', id, '--json').ended;
     expect(json(waiting)).toMatchObject({ id, status: 'waiting_message', reason: null });
-    expect(waiting.stderr).toContain(`Run ${id} waits for a message; its last turn is 1.`);
+    expect(waiting.stderr).toContain(
+      `Run ${id} waits for a message, so there is nothing to follow; its last turn is 1.`,
+    );
     expect(waiting.code).toBe(3);
 
     const sent = await perdure('send', id, 'What is', 'it?', '--message-id', 'q1', '--json').ended;

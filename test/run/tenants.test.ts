@@ -2,6 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { Client, Connection } from '@temporalio/client';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
+import { list } from '../../src/cli/commands/list.js';
+import { status } from '../../src/cli/commands/status.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { createClient } from '../../src/client.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
@@ -11,6 +13,7 @@ import { replyCall, replyText } from '../../src/testing/replies.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { createWorker } from '../../src/worker/create-worker.js';
 import { sourceBundle } from '../support/bundle.js';
+import { runInProcess } from '../support/in-process.js';
 
 const server = await startTestServer();
 const taskQueue = `tenants-${randomUUID()}`;
@@ -89,6 +92,36 @@ test('many runs of one tenant do not delay a few of another, which waited behind
   });
 });
 
+test('status names the tenant of a run and of the agents that it called, and lists have a column for it', async () => {
+  const place = { address: server.address, home: server.env.PERDURE_HOME ?? '', taskQueue };
+  const table = async (idPrefix: string): Promise<readonly (readonly string[])[]> => {
+    const { stdout } = await runInProcess(list, { max: 50, idPrefix }, place);
+    return stdout.split('\n').map((line) => line.split(/ {2,}/));
+  };
+  await withWorker(async () => {
+    const prefix = `shown-${randomUUID()}`;
+    await client.result(await client.start('clerk', { id: `${prefix}-plain`, message: 'hello' }));
+    const columns = ['ID', 'AGENT', 'STATUS', 'REASON', 'STARTED AT', 'CLOSED AT'];
+    expect((await table(prefix))[0]).toEqual(columns);
+    const id = `${prefix}-acme`;
+    await client.result(
+      await client.start('clerk', { id, message: 'ask for help', tenant: 'acme' }),
+    );
+    const [headers, newest, oldest] = await table(prefix);
+    expect(headers).toEqual([...columns, 'TENANT']);
+    expect([newest?.at(-1), oldest?.at(-1)]).toEqual(['acme', '-']);
+    const { rows } = await client.list({ idPrefix: prefix });
+    expect(rows.map(({ tenant }) => tenant)).toEqual(['acme', undefined]);
+    const [called] = (await client.list({ root: id })).rows;
+    for (const run of [id, called?.id ?? '']) {
+      expect((await client.status(run)).tenant).toBe('acme');
+      const { stdout } = await runInProcess(status, { id: run }, place);
+      expect(stdout).toMatch(/^tenant {4}acme$/m);
+    }
+    expect(await client.status(`${prefix}-plain`)).not.toHaveProperty('tenant');
+  });
+});
+
 test('called agents, scheduled runs, and runs that a message starts have the tenant', async () => {
   const sdk = new Client({ connection });
   const tenantOf = async (id: string): Promise<string | undefined> =>
@@ -114,7 +147,7 @@ test('called agents, scheduled runs, and runs that a message starts have the ten
     tenant: 'acme',
   });
   const { action } = await sdk.schedule.getHandle(id).describe();
-  expect(action).toMatchObject({ priority: { fairnessKey: 'acme' } });
+  expect(action).toMatchObject({ priority: { fairnessKey: 'acme' }, memo: { tenant: 'acme' } });
 });
 
 test.each([

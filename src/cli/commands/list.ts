@@ -72,8 +72,7 @@ export const list: Command<ListOptions> = {
       noteMissingWorker(context, presence, await nextCommandFor(context, presence, ['worker']));
     }
     if (context.options.json) context.out(JSON.stringify({ rows, cursor }));
-    else if (rows.length > 0)
-      for (const line of columns([HEADERS, ...rows.map(cells)])) context.out(line);
+    else if (rows.length > 0) for (const line of table(rows)) context.out(line);
     else if (cursor === null) context.note(NO_RUNS);
     for (const { id, unreadable } of rows)
       if (unreadable !== undefined) context.note(`Run ${visible(id)}: ${unreadable}`);
@@ -131,14 +130,19 @@ const FIELDS = [
   'startedAt',
   'closedAt',
 ] as const satisfies readonly Exclude<keyof RunRow, 'tags' | 'taskQueue' | 'unreadable'>[];
-const HEADERS = FIELDS.map((field) => field.replace(/[A-Z]/g, ' $&').toUpperCase());
 
-function cells(row: RunRow): readonly string[] {
-  return FIELDS.map((field) => {
-    const value = row[field];
-    if (value === null) return '-';
-    return field.endsWith('At') ? formatDateTime(Date.parse(value)) : visible(value);
-  });
+/** Formats rows as a table, which has the tenants only if a run has one. */
+function table(rows: readonly RunRow[]): readonly string[] {
+  const hasTenants = rows.some(({ tenant }) => tenant !== undefined);
+  const fields = [...FIELDS, ...(hasTenants ? (['tenant'] as const) : [])];
+  const headers = fields.map((field) => field.replace(/[A-Z]/g, ' $&').toUpperCase());
+  const cells = (row: RunRow): readonly string[] =>
+    fields.map((field) => {
+      const value = row[field] ?? null;
+      if (value === null) return '-';
+      return field.endsWith('At') ? formatDateTime(Date.parse(value)) : visible(value);
+    });
+  return columns([headers, ...rows.map(cells)]);
 }
 
 export interface InboxOptions {

@@ -338,7 +338,9 @@ async function reportIdle(context: CliContext, { run: handle }: OpenedRun): Prom
   const paused = view.state?.paused === true;
   const state = paused ? 'is paused and waits' : 'waits';
   const turn = view.state?.turn.number ?? 0;
-  context.note(`Run ${visible(id)} ${state} for a message; its last turn is ${turn}.`);
+  context.note(
+    `Run ${visible(id)} ${state} for a message, so there is nothing to follow; its last turn is ${turn}.`,
+  );
   for (const line of await openLines(context, handle)) context.note(line);
   const status: RunStatusName = paused ? 'paused' : 'waiting_message';
   if (context.options.json) context.out(JSON.stringify({ id, runId, status, reason: null }));

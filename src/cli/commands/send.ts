@@ -32,7 +32,7 @@ import { awaitWorker, withHostedWorker } from '../hosting/with-worker.js';
 import { checkDigestForm } from '../requests/decide.js';
 import { viewedRequests } from '../requests/show-request.js';
 import { requireOpenRun, workerCommands, type OpenedRun } from '../open-run.js';
-import { nextCommandFor } from '../reports/next-command.js';
+import { nextCommandAbout, nextCommandFor } from '../reports/next-command.js';
 import { followAndReport, type FollowOptions } from '../run-view/follow-and-report.js';
 
 export interface SendOptions extends FollowOptions {
@@ -164,7 +164,7 @@ async function deliver(context: CliContext, opened: OpenedRun, ask: Ask): Promis
     return sent;
   } catch (error) {
     if (!(error instanceof PerdureError)) throw error;
-    throw new Error(asOptions(error.message), { cause: error });
+    throw new Error(asOptions(withCommand(context, run.id, error.message)), { cause: error });
   }
 }
 
@@ -175,7 +175,9 @@ async function record(context: CliContext, opened: OpenedRun, ask: Ask): Promise
   const { state } = run.view;
   const refusal = state && askRefusal(state, message, { id: message.id, now: Date.now() });
   if (refusal !== null)
-    throw new RefusedError(asOptions(refusal.message), { reason: refusal.reason ?? null });
+    throw new RefusedError(asOptions(withCommand(context, run.id, refusal.message)), {
+      reason: refusal.reason ?? null,
+    });
   await recordMessage(client, run.id, message);
   return await recorded(context, opened, message.id);
 }
@@ -229,6 +231,14 @@ function askOf(
   throw new UsageError(asOptions(problem.replace(/^id: /, '--message-id: ')));
 }
 
+/** Names the command that shows a request, where a text asks the sender to read it. */
+function withCommand(context: CliContext, run: string, text: string): string {
+  return text.replaceAll(/read request (\S+) and give answers: \{[^}]*\}/g, (_, id: string) => {
+    const show = nextCommandAbout(context, ['inbox', run, id]);
+    return `read it with: ${show}, and send the message again with its --digest`;
+  });
+}
+
 /** Replaces the field names of a message by options. */
 function asOptions(text: string): string {
   return inFlags(text)
@@ -236,7 +246,6 @@ function asOptions(text: string): string {
       'answers: expected what the message answers',
       '--digest: expected the digest of what the message answers',
     )
-    .replaceAll('give answers: {"request", "digest"}', 'give its --digest')
     .replaceAll('mode "steer"', '--steer')
     .replace('sent again with id', 'sent again with --message-id');
 }

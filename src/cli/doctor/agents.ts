@@ -56,6 +56,10 @@ function modelNamesOf(agent: Agent, env: Environment): readonly string[] {
   return first === null ? [] : [first, ...agent.fallbacks];
 }
 
+/** What a person can do before there is a key. */
+const DEMO_WORKS =
+  'needs no key and calls the tools that a message names, so tools, approvals, and restarts can be tried';
+
 function agentFindings(agent: Agent, given: Surroundings): readonly Finding[] {
   const name = `agent ${agent.name}`;
   if (!needsModel(agent)) {
@@ -63,8 +67,7 @@ function agentFindings(agent: Agent, given: Surroundings): readonly Finding[] {
   }
   const [first, ...fallbacks] = modelNamesOf(agent, given.env);
   if (first === undefined) {
-    const fix =
-      'give the agent a model, or set PERDURE_MODEL; the model "demo" needs no key and calls the tools that a message names';
+    const fix = `give the agent a model, or set PERDURE_MODEL; the model "demo" ${DEMO_WORKS}`;
     return [{ name, level: 'problem', text: 'no model is set', fix, data: { model: null } }];
   }
   return [
@@ -80,7 +83,7 @@ function modelFinding(name: string, model: string, { config, env, local }: Surro
     return { name, level: 'ok', text, data: { model, provider: 'adapter' } };
   }
   if (entry === undefined && model === 'demo') {
-    const text = 'the demo model: a fixed script, not an LLM';
+    const text = `the demo model: a fixed script, not an LLM; it ${DEMO_WORKS}`;
     const fix = `to use an LLM: ${llmSettings(local)}`;
     return { name, level: 'note', text, fix, data: { model, provider: 'demo' } };
   }
@@ -120,7 +123,9 @@ function providerFinding(
   const endpoint = place === null ? own : place;
   if (!keyPresent && baseUrl === null) {
     const text = `model ${model}: no key in ${keyVariable}, so its runs are blocked`;
-    const fix = keyVariable === 'OPENAI_API_KEY' ? llmSettings(local) : `set ${keyVariable}`;
+    const isDefault = keyVariable === 'OPENAI_API_KEY';
+    const demo = `or try it without a key: the model "demo" ${DEMO_WORKS}`;
+    const fix = isDefault ? `${llmSettings(local)}\n${demo}` : `set ${keyVariable}`;
     return { name, level: 'problem', text, fix, data };
   }
   const key = keyPresent
@@ -293,7 +298,7 @@ export async function mcpFindings(
   const found: Listed = new Map();
   try {
     const findings = await Promise.all(
-      config.agents.flatMap((agent) =>
+      withCalled(config.agents).flatMap((agent) =>
         agent.mcp.map((server) =>
           finding({ sessions, lock, found }, { agent: agent.name, server }),
         ),
@@ -371,8 +376,8 @@ function ruleFindingsOf(config: Config, found: Listed): readonly Finding[] {
       ...servers.flatMap((server) => found.get(server) ?? []),
     ];
     const unlisted = servers.filter((server) => !found.has(server)).map(({ name }) => name);
-    const { errors, warnings } = ruleFindings(rules, { tools, unlisted });
-    return [...errors, ...warnings].map((text) => `${owner}: ${text}`);
+    const { errors, warnings, unchecked } = ruleFindings(rules, { tools, unlisted });
+    return [...errors, ...warnings, ...unchecked].map((text) => `${owner}: ${text}`);
   });
   const data = { rules: count, silent: texts };
   if (texts.length > 0) return [{ name: 'rules', level: 'note', text: texts.join('\n'), data }];

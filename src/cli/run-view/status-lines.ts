@@ -42,6 +42,10 @@ export function statusLines(view: StatusView, paint: Palette): readonly string[]
     [
       { name: 'run', lines: [paint.bold(printable(status.id)), ...optional(link)] },
       { name: 'agent', lines: [agentLine(run, status)] },
+      {
+        name: 'tenant',
+        lines: optional(status.tenant === undefined ? null : visible(status.tenant)),
+      },
       { name: 'forked', lines: forkLines(status) },
       { name: 'without', lines: leftLines(status) },
       { name: 'status', lines: [statusWord(status, paint), ...messageLines(status)] },

@@ -142,8 +142,11 @@ export const listSchedules: Command<object> = {
     if (context.options.json) context.out(JSON.stringify(sorted));
     else if (sorted.length === 0) context.note('There are no schedules.');
     else for (const line of columns([HEADERS, ...sorted.map(cells)])) context.out(line);
-    for (const { id, unreadable } of sorted)
+    for (const { id, unreadable, failure } of sorted) {
       if (unreadable !== undefined) context.note(`Schedule ${visible(id)}: ${unreadable}`);
+      if (failure !== undefined)
+        context.note(`Schedule ${visible(id)}: its last message was not sent: ${visible(failure)}`);
+    }
     return EXIT.completed;
   },
 };
@@ -157,7 +160,7 @@ function cells(row: ScheduleRow): readonly string[] {
     ...texts,
     row.unreadable === undefined ? timesText(row) : '?',
     next,
-    timeText(recent.at(-1)?.firedAt),
+    `${timeText(recent.at(-1)?.firedAt)}${row.failure === undefined ? '' : ' (failed)'}`,
     visible(note ?? '-'),
   ];
 }

@@ -1,9 +1,12 @@
 import {
   ScheduleAlreadyRunning,
   ScheduleNotFoundError,
+  WorkflowFailedError,
+  WorkflowNotFoundError,
   type Client,
   type ScheduleHandle,
 } from '@temporalio/client';
+import { rootCause } from '@temporalio/common';
 import { listSchedules } from '../../temporal/server-answers.js';
 import { show } from '../../core/input/input.js';
 import { toMs } from '../../core/text/text.js';
@@ -82,16 +85,17 @@ export function createSchedules(
         else ids.push(listed.id);
       }
       while (ids.length > 0) {
-        const read = ids.splice(0, AT_ONCE).map((id) => found(id).catch(nullIfDeleted));
-        for (const each of await Promise.all(read)) {
-          if (each !== null) rows.push(scheduleRow(each.description, each.memo));
-        }
+        const read = ids.splice(0, AT_ONCE).map(async (id) => {
+          const each = await found(id).catch(nullIfDeleted);
+          return each && (await withFailure(client, scheduleRow(each.description, each.memo)));
+        });
+        for (const row of await Promise.all(read)) if (row !== null) rows.push(row);
       }
       return rows;
     },
     async describe(id) {
       const { description, memo } = await found(id);
-      return scheduleDetails(description, memo);
+      return await withFailure(client, scheduleDetails(description, memo));
     },
     async update(id, changes) {
       const present = await found(id);
@@ -124,6 +128,22 @@ export function createSchedules(
       await acting(id, (handle) => handle.delete());
     },
   };
+}
+
+/** Adds why the newest firing did not send its message. A firing that is a run of its own is in lists. */
+async function withFailure<T extends ScheduleRow>(client: Client, row: T): Promise<T> {
+  const newest = row.recent.at(-1);
+  if (row.to === null || newest === undefined) return row;
+  const firing = client.workflow.getHandle(newest.id);
+  try {
+    // A firing that is on its way has no result yet.
+    if ((await firing.describe()).status.name !== 'RUNNING') await firing.result();
+    return row;
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) return row;
+    if (!(error instanceof WorkflowFailedError)) throw error;
+    return { ...row, failure: rootCause(error.cause) ?? error.message };
+  }
 }
 
 async function create(client: Client, options: ScheduleOptions, taskQueue: string): Promise<void> {

@@ -50,6 +50,11 @@ export interface ScheduleRow extends RecordedTimes {
   /** The newest firings, oldest first. */
   readonly recent: readonly Firing[];
   /**
+   * Why the newest firing of a schedule with `to` has failed, so that the run did not get its message.
+   * Absent if it was sent, or is still on its way.
+   */
+  readonly failure?: string;
+  /**
    * Why the rest of the row is not known: the schedule is encoded, and the client lacks the codec or
    * the key. Absent if everything could be read.
    */

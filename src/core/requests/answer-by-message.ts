@@ -197,24 +197,33 @@ function mayNot({ request: { id } }: AskingWork): Refused {
   return { reason: 'not_a_decider', message };
 }
 
-/** Returns what can be answered, for words that are no answer. */
+/** Returns what can be answered, for words that are no answer, or that do not say to what. */
 function help(state: RunState, open: readonly AskingWork[], text: string): Refused {
   const each = open.map((work) => `request ${work.request.id}: ${expectedOf(state, work)}`);
-  const message = `message: the run waits for an answer to ${each.join('; ')}; got ${show(text)}`;
+  const [unbound] = open.filter((work) => needsDigest(state, work));
+  const got = `${show(text)}${unbound && readYesOrNo(text) !== null ? ' without it' : ''}`;
+  const fix = unbound === undefined ? '' : `; ${bindTo(unbound.request.id)}`;
+  const message = `message: the run waits for an answer to ${each.join('; ')}, got ${got}${fix}`;
   return { reason: 'unclear', message };
 }
 
 function expectedOf(state: RunState, work: AskingWork): string {
-  const { kind, id } = work.request;
+  const { kind } = work.request;
+  if (needsDigest(state, work)) return 'expected "yes" or "no" with the digest of what was shown';
   if (!isReserved(state, work) && !isUndo(work)) {
     if (kind === 'plan') return PLAN_WORDS;
     if (kind === 'question' && currentNode(state)?.kind === 'confirm')
       return 'expected "yes" or "no"';
-    if (kind === 'approval' || kind === 'safety_check') {
-      return `expected "yes" or "no" to exactly what was shown; ${bindTo(id)}`;
-    }
   }
   return `expected a decision about the request itself (${kind})`;
+}
+
+/** Whether a message can decide a request only with its digest. */
+function needsDigest(state: RunState, work: AskingWork): boolean {
+  const { kind } = work.request;
+  return (
+    (kind === 'approval' || kind === 'safety_check') && !isReserved(state, work) && !isUndo(work)
+  );
 }
 
 const CLOSE: ReadonlySet<string> = new Set(

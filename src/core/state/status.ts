@@ -90,6 +90,8 @@ export interface RunStatus {
    */
   readonly historyLength: number;
   readonly agent: string;
+  /** For whom the run works; absent without a tenant. */
+  readonly tenant?: string;
   /** What the run is doing; after its end `done`, and `outcome.status` says how it ended. */
   readonly status: RunPhase;
   /** The outcome's reason, or why the run is blocked; null while it is working. */

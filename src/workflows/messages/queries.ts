@@ -85,13 +85,15 @@ function allowance({ state, input: { modelAttempts } }: RunContext): NodeAllowan
 }
 
 /** Returns the run's status for queries and search attributes. */
-function createStatus({ state, ended, doing }: RunContext): RunStatus {
-  const { workflowId, runId, historyLength } = workflowInfo();
+function createStatus({ state, ended, doing, input }: RunContext): RunStatus {
+  const { workflowId, runId, historyLength, priority } = workflowInfo();
+  const tenant = input.tenant ?? priority?.fairnessKey;
   const [blocked] = blocks(state);
   return {
     id: workflowId,
     runId,
     historyLength,
+    ...(tenant && { tenant }),
     ...runStatus(state, { ended, run: workflowId }),
     doing: doing.size === 0 ? null : [...doing.values()].join(', '),
     reports: [...state.turn.reports, ...(blocked?.reports ?? [])],
