@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { JWTVerifyGetKey } from 'jose';
+import type { ExportedJWKSCache, JWKSCacheInput, JWTVerifyGetKey } from 'jose';
 import { type AgentRights, RIGHTS, type Right, type ServeOptions } from '../config.js';
 import { matchesGlob } from '../core/definition/predicate.js';
 import { InputError } from '../core/errors.js';
@@ -46,6 +46,7 @@ export function authenticator(
     return () => Promise.resolve(local);
   }
   const names = new Map(readKeys(options, env).map(([name, key]) => [digest(key), name]));
+  const keyNames = new Set(names.values());
   const verify = options.oidc === undefined ? null : tokenVerifier(options.oidc);
   return async (authorization = '') => {
     const [, token = ''] = /^Bearer ([\x21-\x7e]{1,8192})$/i.exec(authorization) ?? [];
@@ -54,6 +55,8 @@ export function authenticator(
     if (name !== undefined) return principal(name, []);
     const found = verify === null ? null : await verify(token);
     if (found === null) throw unauthorized('the key is unknown, or the token is not valid');
+    // The issuer chooses the names of its tokens, and must not choose that of a key.
+    if (keyNames.has(found.name)) throw unauthorized('the token has the name of a key');
     return principal(found.name, found.groups);
   };
 }
@@ -175,14 +178,12 @@ function tokenVerifier({
   groupsClaim = 'groups',
 }: NonNullable<ServeOptions['oidc']>): (token: string) => Promise<VerifiedToken | null> {
   let keys: Promise<JWTVerifyGetKey> | undefined;
-  const open = async (): Promise<JWTVerifyGetKey> => {
-    const { createRemoteJWKSet } = await import('jose');
-    return createRemoteJWKSet(new URL(jwksUrl ?? (await discover(issuer))));
-  };
+  const open = async (): Promise<JWTVerifyGetKey> =>
+    await keySet(jwksUrl ?? (await discover(issuer)));
   return async (token) => {
     // Anything but a signed token needs no keys.
     if (token.split('.').length !== 3) return null;
-    const { jwtVerify, errors } = await import('jose');
+    const { jwtVerify } = await import('jose');
     try {
       const set = await (keys ??= open().catch((error: unknown) => {
         keys = undefined;
@@ -198,16 +199,49 @@ function tokenVerifier({
         groups: Array.isArray(groups) ? groups.filter((one) => typeof one === 'string') : [],
       };
     } catch (error) {
-      // The code of an unusable answer of the issuer; all others are about the token.
-      const isTokens =
-        error instanceof errors.JOSEError &&
-        !(error instanceof errors.JWKSTimeout || error.code === 'ERR_JOSE_GENERIC');
-      if (isTokens) return null;
+      if (isAboutToken(error)) return null;
       throw new HttpError(503, 'no_keys', 'the keys of the token issuer cannot be read', {
         fix: 'try again; if it stays so, check `serve.oidc` in the configuration',
         cause: error,
       });
     }
+  };
+}
+
+/** The codes of unusable answers of an issuer; all other codes are about the token. */
+const ABOUT_ISSUER = ['ERR_JOSE_GENERIC', 'ERR_JWKS_TIMEOUT', 'ERR_JWKS_INVALID'];
+
+function isAboutToken(error: unknown): boolean {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  return code.startsWith('ERR_J') && !ABOUT_ISSUER.includes(code);
+}
+
+/** How long known keys are used while the issuer does not answer; a key that it revokes ends later then. */
+const OUTAGE_MS = 60 * 60_000;
+/** How long such an issuer is left alone. */
+const PAUSE_MS = 30_000;
+
+/** Returns the keys of an issuer. They are read again after ten minutes, and for a key id that is new. */
+async function keySet(url: string): Promise<JWTVerifyGetKey> {
+  const { createLocalJWKSet, createRemoteJWKSet, jwksCache } = await import('jose');
+  const read: Partial<ExportedJWKSCache> = {};
+  // The set keeps its keys, and the time of their reading, in this object.
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- an empty cache
+  const remote = createRemoteJWKSet(new URL(url), { [jwksCache]: read as JWKSCacheInput });
+  let pausedUntil = 0;
+  return async (header, token) => {
+    const { jwks, uat = 0 } = read;
+    const known = jwks !== undefined && Date.now() < uat + OUTAGE_MS ? jwks : null;
+    if (known === null) return await remote(header, token);
+    if (Date.now() >= pausedUntil) {
+      try {
+        return await remote(header, token);
+      } catch (error) {
+        if (isAboutToken(error)) throw error;
+        pausedUntil = Date.now() + PAUSE_MS;
+      }
+    }
+    return await createLocalJWKSet(known)(header, token);
   };
 }
 
