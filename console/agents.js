@@ -9,10 +9,10 @@ export function RunRows({ rows, showsAgent = true }) {
     ${rows.map(
       (row) => html`<li key=${row.id}>
         <a href=${runLink(row.id)}>
-          <span class="id">${row.id}</span>
+          <span class="id">${visible(row.id)}</span>
           <${Status} name=${row.status} />
-          ${showsAgent && html`<span class="agent">${row.agent ?? '–'}</span>`}
-          ${row.reason && row.reason !== row.status && html`<span class="reason">${row.reason}</span>`}
+          ${showsAgent && html`<span class="agent">${visible(row.agent ?? '–')}</span>`}
+          ${row.reason && row.reason !== row.status && html`<span class="reason">${visible(row.reason)}</span>`}
           <time>${ago(Date.parse(row.startedAt), now)}</time>
         </a>
       </li>`,
@@ -102,7 +102,7 @@ export function AgentsPage({ name }) {
   const { value, error } = useLoaded(() => get('/v1/agents'), []);
   const agents = value?.agents ?? [];
   const chosen = agents.find((one) => one.name === name) ?? agents[0];
-  const runs = useLoaded(() => (chosen ? get('/v1/runs', { agent: chosen.name, limit: 10 }) : Promise.resolve(null)), [chosen?.name], 5_000);
+  const runs = useLoaded(() => (chosen ? get('/v1/runs', { agent: chosen.name, limit: 10 }) : Promise.resolve(null)), [chosen?.name], { every: 5_000 });
   if (error) return html`<${Failure} error=${error} />`;
   if (value && !chosen) return html`<${Empty} title="No agents"><p>The configuration lists none that you may use.</p><//>`;
   if (!chosen) return html`<p class="loading">Loading …</p>`;
@@ -125,7 +125,7 @@ const FILTERS = ['', 'waiting_decision', 'working', 'blocked', 'waiting_message'
 export function RunsPage() {
   const [status, setStatus] = useState('');
   const [more, setMore] = useState([]);
-  const { value, error } = useLoaded(() => get('/v1/runs', { status, limit: 30 }), [status], 5_000);
+  const { value, error } = useLoaded(() => get('/v1/runs', { status, limit: 30 }), [status], { every: 5_000 });
   const rows = [...(value?.rows ?? []), ...more.flatMap((page) => page.rows)];
   const cursor = more.length > 0 ? more.at(-1).cursor : value?.cursor;
   const next = async () => setMore([...more, await get('/v1/runs', { status, limit: 30, cursor })]);

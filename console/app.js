@@ -1,7 +1,7 @@
 // The console: an inbox of what waits for people, runs, chats, and agents. See docs/server.md.
 import { get, setKey } from './api.js';
 import { AgentsPage, RunsPage } from './agents.js';
-import { Empty, Failure, useLoaded } from './parts.js';
+import { Empty, Failure, useLoaded, visible } from './parts.js';
 import { RequestCard, decide } from './request.js';
 import { ChatPage, RunPage } from './run.js';
 import { html, render, useEffect, useRef, useState } from './vendor/htm-preact.js';
@@ -9,7 +9,7 @@ import { html, render, useEffect, useRef, useState } from './vendor/htm-preact.j
 const keyOf = ({ run, id, digest }) => `${run} ${id} ${digest}`;
 
 function useInbox() {
-  return useLoaded(() => get('/v1/requests'), [], 3_000);
+  return useLoaded(() => get('/v1/requests'), [], { every: 3_000 });
 }
 
 /** Decides about all requests of one tool that are shown in full. */
@@ -30,7 +30,7 @@ function Batch({ tool, shown, onDecided }) {
   };
   if (shown.length < 2) return null;
   return html`<div class="batch" role="group" aria-label="decide about several">
-    <span>${shown.length} requests for <b>${tool}</b>, all shown in full</span>
+    <span>${shown.length} requests for <b>${visible(tool)}</b>, all shown in full</span>
     <button class="primary" disabled=${state.busy} onClick=${() => all('approve')}>Approve ${shown.length}</button>
     <button class="danger" disabled=${state.busy} onClick=${() => all('deny')}>Deny ${shown.length}</button>
     <${Failure} error=${state.error} />
@@ -71,7 +71,7 @@ function InboxPage({ inbox }) {
   return html`<div class="inbox">
     <h1>Inbox</h1>
     <${Failure} error=${error} />
-    ${tools.length > 1 && html`<div class="chips" role="group" aria-label="tool"><button class=${tool === null ? 'on' : ''} aria-pressed=${tool === null} onClick=${() => setTool(null)}>all</button>${tools.map((one) => html`<button key=${one} class=${tool === one ? 'on' : ''} aria-pressed=${tool === one} onClick=${() => setTool(one)}>${one}</button>`)}</div>`}
+    ${tools.length > 1 && html`<div class="chips" role="group" aria-label="tool"><button class=${tool === null ? 'on' : ''} aria-pressed=${tool === null} onClick=${() => setTool(null)}>all</button>${tools.map((one) => html`<button key=${one} class=${tool === one ? 'on' : ''} aria-pressed=${tool === one} onClick=${() => setTool(one)}>${visible(one)}</button>`)}</div>`}
     ${requests.length > 1 && html`<p class="hint"><button class="quiet" onClick=${() => setOpen(new Set(requests.map(keyOf)))}>Show all in full</button> <span class="keys"><kbd>j</kbd> <kbd>k</kbd> move, <kbd>Enter</kbd> opens, <kbd>a</kbd> <kbd>d</kbd> choose a button</span></p>`}
     ${tools.map((one) => html`<${Batch} key=${one} tool=${one} shown=${inFull.filter((each) => each.open.tool === one && each.open.kind === 'approval')} onDecided=${reload} />`)}
     <div ref=${list}>
@@ -82,7 +82,7 @@ function InboxPage({ inbox }) {
     </div>
     ${value && requests.length === 0 && html`<${Empty} title="Nothing waits for you"><p>${decided.size > 0 ? `${decided.size} decided. ` : ''}Requests appear here by themselves.</p><//>`}
     ${value?.more && html`<p class="hint">There are more than these.</p>`}
-    ${value?.unreadable.length > 0 && html`<p class="hint">${value.unreadable.length} waiting runs cannot be read here: ${value.unreadable[0].why}</p>`}
+    ${value?.unreadable.length > 0 && html`<p class="hint">${value.unreadable.length} waiting runs cannot be read here: ${visible(value.unreadable[0].why)}</p>`}
     ${!value && !error && html`<p class="loading">Loading …</p>`}
   </div>`;
 }
@@ -101,8 +101,17 @@ function SignIn({ onKey }) {
   </form></main>`;
 }
 
+/** A part of an address that somebody has cut is shown as it is. */
+function decode(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
 function useRoute() {
-  const read = () => location.hash.replace(/^#\/?/, '').split('/').map(decodeURIComponent);
+  const read = () => location.hash.replace(/^#\/?/, '').split('/').map(decode);
   const [route, setRoute] = useState(read());
   useEffect(() => {
     const change = () => (setRoute(read()), scrollTo(0, 0));
@@ -129,7 +138,7 @@ function App() {
   const [theme, changeTheme] = useTheme();
   useEffect(() => {
     const count = inbox.value?.requests.length ?? 0;
-    document.title = `${count > 0 ? `(${count}) ` : ''}${page === 'run' || page === 'chat' ? id : 'perdure'}`;
+    document.title = `${count > 0 ? `(${count}) ` : ''}${page === 'run' || page === 'chat' ? visible(id ?? '') : 'perdure'}`;
   }, [inbox.value, page, id]);
   if (me.error?.status === 401) return html`<${SignIn} onKey=${() => location.reload()} />`;
   if (me.error && !me.value) return html`<main><${Failure} error=${me.error} /></main>`;
@@ -142,7 +151,7 @@ function App() {
       <nav aria-label="pages">${link('inbox', html`Inbox${count > 0 && html` <span class="count">${count}</span>`}`)}${link('runs', 'Runs')}${link('agents', 'Agents')}</nav>
       <span class="me">
         <button class="quiet" onClick=${changeTheme} title="light, dark, or as the system">${{ auto: '◐', light: '☀', dark: '☾' }[theme]}</button>
-        ${me.value && html`<span title=${me.value.verified ? 'verified by its key' : 'this server has no keys'}>${me.value.name.replace(/^unverified:os-user:/, '')}</span>`}
+        ${me.value && html`<span title=${me.value.verified ? 'verified by its key' : 'this server has no keys'}>${visible(me.value.name.replace(/^unverified:os-user:/, ''))}</span>`}
       </span>
     </header>
     <main>

@@ -61,7 +61,7 @@ function Edge({ edge, places, width }) {
 const cut = (text) => (text.length > 20 ? `${text.slice(0, 19)}…` : text);
 
 export function Graph({ id, version }) {
-  const { value, error } = useLoaded(() => get(runPath(id, '/graph')), [id, version]);
+  const { value, error } = useLoaded(() => get(runPath(id, '/graph')), [id], { changes: [version] });
   if (error) return html`<${Failure} error=${error} />`;
   if (!value) return html`<p class="loading">Drawing …</p>`;
   const { places, width, height } = layout(value);

@@ -55,30 +55,48 @@ export function Failure({ error }) {
   </div>`;
 }
 
-/** Loads a value again every `every` ms while the page is shown. */
-export function useLoaded(load, keys, every = 0) {
+/**
+ * Loads a value for `keys`; again every `every` ms while the page is shown, and when one of `changes`
+ * changes. A value stays until the next one is there, so what a person is writing about it stays, too.
+ */
+export function useLoaded(load, keys, { every = 0, changes = [] } = {}) {
   const [state, setState] = useState({ value: null, error: null });
   const again = useRef(() => undefined);
   useEffect(() => {
     let over = false;
+    let [begun, shown] = [0, 0];
     const once = async () => {
-      if (document.hidden && every > 0) return;
+      const number = (begun += 1);
+      const show = (next) => {
+        // An answer that was overtaken by a later one is old.
+        if (over || number < shown) return;
+        shown = number;
+        setState(next);
+      };
       try {
         const value = await load();
-        if (!over) setState({ value, error: null });
+        show({ value, error: null });
       } catch (error) {
-        if (!over) setState((before) => ({ ...before, error }));
+        show((before) => ({ ...before, error }));
       }
     };
     again.current = once;
     setState({ value: null, error: null });
     void once();
-    const timer = every > 0 ? setInterval(once, every) : undefined;
     return () => {
       over = true;
-      clearInterval(timer);
     };
   }, keys);
+  const isFirst = useRef(true);
+  useEffect(() => {
+    if (!isFirst.current) void again.current();
+    isFirst.current = false;
+  }, changes);
+  useEffect(() => {
+    if (every === 0) return undefined;
+    const timer = setInterval(() => document.hidden || again.current(), every);
+    return () => clearInterval(timer);
+  }, [every]);
   return { ...state, reload: () => again.current() };
 }
 

@@ -1,6 +1,6 @@
 // A request to a person: everything that counts is shown before any button.
 import { get, post, runPath } from './api.js';
-import { Failure, ago, duration, runLink, useNow } from './parts.js';
+import { Failure, ago, duration, runLink, useNow, visible } from './parts.js';
 import { html, useEffect, useRef, useState } from './vendor/htm-preact.js';
 
 const WORDS = {
@@ -85,7 +85,7 @@ function Form({ as, request, onDone, onBack }) {
     ${as === 'happened' && area('result', '""', 'What the call returned, as JSON')}
     ${
       as === 'answer' &&
-      html`${request.options?.length > 0 && html`<div class="buttons">${request.options.map((option) => html`<button type="button" onClick=${() => onDone({ result: option })}>${option}</button>`)}</div>`}
+      html`${request.options?.length > 0 && html`<div class="buttons">${request.options.map((option) => html`<button type="button" onClick=${() => onDone({ result: option })}>${visible(option)}</button>`)}</div>`}
       ${area('result', '', 'Your answer')}
       ${request.kind !== 'question' && html`<label class="check"><input type="checkbox" name="isJson" /> It is JSON</label>`}`
     }
@@ -143,9 +143,9 @@ export function RequestCard({ open, isOpen, onToggle, onDecided, onShown, showsR
     }
   };
   const noteId = `note-${open.run}-${open.id}`;
-  const [first, ...lines] = open.shown.split('\n');
+  const [first, ...lines] = open.shown.split('\n').map(visible);
   // Of a call, the second line is what its tool says about it, or its first argument.
-  const title = open.kind === 'approval' && lines.length > 0 ? `${open.tool}: ${lines[0]}` : first;
+  const title = open.kind === 'approval' && lines.length > 0 ? `${visible(open.tool)}: ${lines[0]}` : first;
   const what = request?.view.fields.find(([name]) => name === 'what')?.[1];
   const expires = open.expiresAt === null ? null : open.expiresAt - now;
   return html`<article class=${`request ${isOpen ? 'open' : ''}`} data-request=${`${open.run} ${open.id}`}>
@@ -154,7 +154,7 @@ export function RequestCard({ open, isOpen, onToggle, onDecided, onShown, showsR
         <span class="what">${what ?? request?.view.headline ?? title}</span>
         <span class="meta">
           <span class="kind">${request ? request.view.asksFor : open.kind.replace('_', ' ')}</span>
-          ${open.agent && html`<span>${open.agent}</span>`}
+          ${open.agent && html`<span>${visible(open.agent)}</span>`}
           <time>${ago(open.raisedAt, now)}</time>
           ${expires !== null && html`<span class=${expires < 3_600_000 ? 'soon' : ''}>${expires <= 0 ? 'has expired' : `expires in ${duration(expires)}`}</span>`}
         </span>
@@ -191,7 +191,7 @@ export function RequestCard({ open, isOpen, onToggle, onDecided, onShown, showsR
         ${request && !mayDecide && html`<p class="hint">You may read this request, and not decide about it.</p>`}
         ${state.done && html`<p class="done" role="status">${state.done}</p>`}
         <${Failure} error=${state.error} />
-        ${showsRun && html`<p class="hint"><a href=${runLink(open.run)}>Open run ${open.run}</a></p>`}
+        ${showsRun && html`<p class="hint"><a href=${runLink(open.run)}>Open run ${visible(open.run)}</a></p>`}
       </div>`
     }
   </article>`;

@@ -31,7 +31,7 @@ function useRun(id) {
     return () => over.abort();
   }, [id]);
   const isMoving = view.version > 0 && !view.end;
-  const status = useLoaded(() => get(runPath(id)), [id, [...view.requests].join(), view.items.length, Boolean(view.end)], isMoving ? 5_000 : 0);
+  const status = useLoaded(() => get(runPath(id)), [id], { every: isMoving ? 5_000 : 0, changes: [[...view.requests].join(), view.items.length, Boolean(view.end)] });
   return { view, link, failure, status: status.value, error: status.error, reload: status.reload };
 }
 
@@ -42,11 +42,11 @@ function labelOf(item) {
     case 'user':
       return visible(item.text);
     case 'reply':
-      return item.text === '' ? `requests ${item.calls.map(({ name }) => name).join(', ')}` : visible(item.text);
+      return item.text === '' ? `requests ${item.calls.map(({ name }) => visible(name)).join(', ')}` : visible(item.text);
     case 'call':
       return visible(item.call.summary ?? `${item.call.name} ${item.call.arguments ?? ''}`);
     case 'asked':
-      return item.to === null ? `waits for a person: ${item.why}` : `${item.as ?? 'withdrawn'}${item.by ? ` by ${item.by}` : ''}`;
+      return item.to === null ? visible(`waits for a person: ${item.why}`) : visible(`${item.as ?? 'withdrawn'}${item.by ? ` by ${item.by}` : ''}`);
     case 'blocked':
       return visible(item.text);
     case 'node':
@@ -54,7 +54,7 @@ function labelOf(item) {
     case 'refused':
       return visible(item.problem);
     case 'outcome':
-      return `${item.outcome.status}: ${item.outcome.reason}`;
+      return visible(`${item.outcome.status}: ${item.outcome.reason}`);
     default:
       return visible(item.title ? `${item.title}: ${item.text}` : item.text);
   }
@@ -155,7 +155,7 @@ function Header({ id, run, page }) {
   const isOpen = view.open;
   return html`<header class="run-head">
     <div class="title">
-      <h1>${id}</h1>
+      <h1>${visible(id)}</h1>
       ${status && html`<${Status} name=${statusOf(status)} />`}
       ${link === 'lost' && html`<span class="pill bad">connecting …</span>`}
     </div>

@@ -4,6 +4,11 @@ import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { type Browser, type Page, chromium } from 'playwright-core';
 import { type TestContext, afterAll, beforeAll, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { replyCalls } from '../../src/testing/replies.js';
+import { askPerson } from '../../src/tools/built-in/workflow-tools.js';
+import { defineTool } from '../../src/tools/define-tool.js';
 import { gate } from '../support/gate.js';
 import { type HttpDesk, keyOf, openHttpDesk } from '../support/http-desk.js';
 
@@ -14,8 +19,26 @@ const WAIT_MS = 45_000;
 let desk: HttpDesk;
 let browser: Browser | undefined;
 
+/** An agent whose model chooses every text of its requests. */
+const clerk = defineAgent({
+  name: 'clerk',
+  instructions: 'x',
+  model: 'talk',
+  tools: [
+    askPerson(),
+    defineTool({
+      name: 'note',
+      description: 'notes',
+      input: z.looseObject({ text: z.string() }),
+      effect: 'keyed',
+      execute: async () => 'noted',
+    }),
+  ],
+  rules: [{ tool: 'note', then: 'ask' }],
+});
+
 beforeAll(async () => {
-  desk = await openHttpDesk(['ann']);
+  desk = await openHttpDesk(['ann'], {}, { agents: [clerk] });
   if (executablePath === undefined) return;
   browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
 });
@@ -134,6 +157,61 @@ test('text of a model is text: no markup, and no hidden characters', async (cont
     '<img src=x onerror="document.title=1"> \\u{202e}evil\\u{200b}',
   );
   expect(await page.locator('main img').count()).toBe(0);
+  expect(faults).toEqual([]);
+  await page.close();
+});
+
+test('texts that a model chose for a request stay text, fit a phone, and take away nothing that is typed', async (context) => {
+  const long = 'L'.repeat(180);
+  const evil = '<img src=x onerror="document.title=1">\u202Eevil';
+  const id = `hostile-${randomUUID()}-${long}`;
+  desk.talker.on(`${evil} ${long}`, async ({ number }) => {
+    if (number > 1) return `${evil} ${long}`;
+    return replyCalls([
+      { name: 'note', arguments: { text: `${evil} ${long}`, [`${evil}${long}`]: long } },
+      { name: 'ask_person', arguments: { question: `${evil} ${long}`, options: [evil, long] } },
+    ]);
+  });
+  await desk.client.start('clerk', { message: `${evil} ${long}`, id, open: true });
+  const { page, faults } = await openPage(context, `/run/${id}`, { width: 360 });
+  const card = (request: string) => page.locator(`[data-request="${id} ${request}"]`);
+  await card('r1').locator('.exact').waitFor();
+  const beyond = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
+  const look = async (where: string): Promise<void> => {
+    expect([where, await page.evaluate(beyond)]).toEqual([where, 0]);
+    expect([where, await page.locator('main img').count()]).toEqual([where, 0]);
+    expect(await page.locator('body').innerText()).not.toContain('\u202E');
+    expect(await page.title()).not.toBe('1');
+  };
+  await look('run');
+  await card('r2').locator('[data-as=answer]').click();
+  await card('r2').locator('form.decide button', { hasText: 'evil' }).waitFor();
+  await look('answer');
+  // While a person writes about one request, another person answers the other one.
+  const note = card('r1').locator('input');
+  await note.fill('because');
+  const asked = (await desk.client.status(id)).pending.find((one) => one.id === 'r2');
+  const answer = { request: 'r2', digest: asked?.digest ?? '', as: 'answer', result: 'x' } as const;
+  await desk.client.resolve(id, [answer], { by: 'bob' });
+  await card('r2').waitFor({ state: 'detached' });
+  expect(await note.inputValue()).toBe('because');
+  await page.locator('.step.call button').first().click();
+  await page.locator('.panel').waitFor();
+  await look('panel');
+  for (const where of ['chat', 'inbox', 'runs', 'agents/clerk']) {
+    await page.goto(`${desk.url}/#/${where === 'chat' ? `chat/${id}` : where}`);
+    if (where === 'inbox') await page.getByText('Show all in full').click();
+    await page.getByText(long.slice(0, 30)).first().waitFor();
+    await look(where);
+  }
+  expect(faults).toEqual([]);
+  await page.close();
+  await desk.client.cancel(id);
+});
+
+test('an address that was cut shows what is missing, and no empty page', async (context) => {
+  const { page, faults } = await openPage(context, '/run/%E0%A4%A');
+  await page.getByText('there is no run').first().waitFor();
   expect(faults).toEqual([]);
   await page.close();
 });
