@@ -82,6 +82,16 @@ export interface ServeOptions {
   /** Origins of web pages that may use the server, such as `https://app.example.com`. */
   readonly origins?: readonly string[];
   readonly limits?: Partial<ServeLimits>;
+  readonly mcp?: ServeMcpOptions;
+}
+
+/** What clients of the MCP server at `/mcp` may do, in addition to the rights of their principal. */
+export interface ServeMcpOptions {
+  /**
+   * Offers tools that list requests and decide about them, to principals with the right `decide`. The
+   * client is a model, so this lets a model approve what another one wants to do. Default: false.
+   */
+  readonly decide?: boolean;
 }
 
 /** The default export of `perdure.config.ts`. */
@@ -162,6 +172,9 @@ export const serveOptions = z.strictObject({
       bodyBytes: count.optional(),
       readTimeout: timerDuration.optional(),
     } satisfies OptionSchemas<ServeLimits>)
+    .optional(),
+  mcp: z
+    .strictObject({ decide: z.boolean().optional() } satisfies OptionSchemas<ServeMcpOptions>)
     .optional(),
 } satisfies OptionSchemas<ServeOptions>);
 

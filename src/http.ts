@@ -13,6 +13,7 @@ export type {
   PrincipalOptions,
   Right,
   ServeLimits,
+  ServeMcpOptions,
   ServeOptions,
 } from './config.js';
 

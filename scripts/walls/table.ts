@@ -254,6 +254,7 @@ export const WALLS: readonly Wall[] = [
       'jose',
       'lru-cache',
       'eventsource-parser',
+      '@modelcontextprotocol/server',
     ],
     why: 'The doors: HTTP requests become calls of the client, for principals that were checked.',
   },

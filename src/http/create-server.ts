@@ -27,6 +27,7 @@ import {
   limitsInForce,
   streamCounter,
 } from './guard.js';
+import { MCP_PATH, addMcpRoute } from './mcp.js';
 import { addOpenAiRoutes, inFormOf } from './openai.js';
 import { openApiDocument } from './openapi.js';
 import { authenticator, hasKeys } from './principals.js';
@@ -106,10 +107,11 @@ export async function openServer(
   const limits = limitsInForce(serve);
   const parts: DoorParts = { place, limits, waitMs, streams: streamCounter(limits), isVerified };
   const app = new Hono<Guarded>();
+  const logFailure = (what: string, error: unknown): void =>
+    log(`${what}: ${redactMessage((error instanceof Error && error.stack) || String(error))}`);
   app.onError((error, { req }) => {
     const { status, body, headers } = inFormOf(req.path, errorAnswer(error));
-    if (status === 500)
-      log(`${req.method} ${req.path}: ${redactMessage(error.stack ?? error.message)}`);
+    if (status === 500) logFailure(`${req.method} ${req.path}`, error);
     return answerJson(body, status, headers);
   });
   app.notFound(({ req }) => {
@@ -130,10 +132,16 @@ export async function openServer(
   });
   addConsole(app);
   app.get('/v1/openapi.json', () => answerJson(openApiDocument()));
-  app.use('/v1/*', checkPrincipal(authenticate, limits, clock), checkBody(limits));
+  const checks = [checkPrincipal(authenticate, limits, clock), checkBody(limits)] as const;
+  app.use('/v1/*', ...checks);
+  app.use(MCP_PATH, ...checks);
   addApiRoutes(app, parts);
   addOpenAiRoutes(app, parts);
   addUiRoutes(app, parts);
+  addMcpRoute(app, parts, {
+    canDecide: serve.mcp?.decide === true,
+    log: (error) => logFailure(MCP_PATH, error),
+  });
   const close = given === undefined ? () => api.disconnect() : () => Promise.resolve();
   return {
     fetch: async (request) => await app.fetch(request),

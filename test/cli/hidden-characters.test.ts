@@ -5,7 +5,7 @@ import { defaultPayloadConverter } from '@temporalio/common';
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { toolResult } from '../../src/cli/mcp/tools.js';
+import { toolResult } from '../../src/http/mcp-tools.js';
 import { main } from '../../src/cli/main.js';
 import { escapeHidden, palette } from '../../src/cli/format/format.js';
 import type { PerdureClient } from '../../src/client/client-types.js';

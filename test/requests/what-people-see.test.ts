@@ -7,7 +7,7 @@ import { wrapped } from '../../src/cli/format/format.js';
 import { shellLine } from '../../src/core/text/text.js';
 import { toRequest, requestMemo } from '../../src/core/requests/open-requests.js';
 import { presentRequest } from '../../src/core/requests/presentation.js';
-import { shownToModel, toPending } from '../../src/cli/mcp/tools.js';
+import { shownToModel, toPending } from '../../src/http/mcp-tools.js';
 import { visible } from '../../src/core/state/summaries.js';
 import { OFFERED, type RaisedRequest, type Request } from '../../src/core/transcript/request.js';
 import { releaseReadyCalls } from '../../src/core/plan/plan-batch.js';

@@ -2,7 +2,6 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Client } from '@temporalio/client';
-import { z } from 'zod';
 import type { KnownAgent } from '../../client/fork-run.js';
 import { NoRunError } from '../../core/errors.js';
 import { visible } from '../../core/state/summaries.js';
@@ -132,13 +131,3 @@ export const UPDATE_TIMEOUT = { within: 45_000 };
 export function mcpClaim(): string {
   return `MCP client, ${osUser()}`;
 }
-
-/** The input field that names a run. */
-export const runId = z.string().min(1).describe('the run, as agent_start returned it');
-
-/** The input field that makes a request idempotent. */
-export const operationId = z
-  .string()
-  .min(1)
-  .max(200)
-  .describe('an id that you choose, new for each new operation; repeating it has no second effect');

@@ -1,5 +1,5 @@
 import { McpServer } from '@modelcontextprotocol/server';
-import type { Client } from '@temporalio/client';
+import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { z } from 'zod';
 import { agentProblem } from '../../client/fork-run.js';
 import { toRunStatus, waitForResult } from '../../client/status.js';
@@ -8,35 +8,37 @@ import type { RunInput } from '../../core/input/input.js';
 import { type RunStatus, isOpenStatus } from '../../core/state/status.js';
 import { visible } from '../../core/state/summaries.js';
 import { canonicalJson, sha256Hex } from '../../core/text/json.js';
-import { readRun } from '../../history/read-run.js';
-import { ownVersion } from '../../storage/files.js';
-import { createRunInput, startRun } from '../../updates/start.js';
-import { CommandError } from '../context.js';
-import { runnableStatus } from '../reports/next-command.js';
+import { describeRun, readRun } from '../../history/read-run.js';
 import {
-  type RunsAccess,
-  clientFor,
-  mcpClaim,
-  operationId,
-  ownedMemo,
-  requireOwnRun,
-  runId,
-} from './owner.js';
-import {
-  addControlTools,
-  addDecideTools,
+  RUN_TOOLS,
+  WAIT_SECONDS,
   endedAnswer,
   failedResult,
-  resultAnswer,
-  statusAnswer,
+  failuresAs,
+  shownToModel,
   toStatusAnswer,
   toolResult,
   unfinishedAnswer,
-  withErrorCode,
-} from './tools.js';
+} from '../../http/mcp-tools.js';
+import { ownVersion } from '../../storage/files.js';
+import { askRun } from '../../updates/ask.js';
+import { cancelTurn, resolveRequests } from '../../updates/decide.js';
+import { createRunInput, startRun } from '../../updates/start.js';
+import { CommandError } from '../context.js';
+import { errorCode, runnableStatus } from '../reports/next-command.js';
+import {
+  type RunsAccess,
+  UPDATE_TIMEOUT,
+  clientFor,
+  mcpClaim,
+  ownedMemo,
+  requireOwnRun,
+} from './owner.js';
 
-const WAIT_SECONDS = 20;
-const MAX_WAIT_SECONDS = 300;
+const withErrorCode = failuresAs((error) => ({
+  message: error instanceof Error ? error.message : String(error),
+  code: errorCode(error),
+}));
 
 /** Adds the tools that read runs. They need no worker. */
 function addReadTools(server: McpServer, access: RunsAccess): void {
@@ -48,33 +50,12 @@ function addReadTools(server: McpServer, access: RunsAccess): void {
     );
   server.registerTool(
     'agent_status',
-    {
-      description:
-        'Returns what a run is doing, what it waits for, or how it ended. Needs no worker.',
-      inputSchema: z.strictObject({ id: runId }),
-      outputSchema: statusAnswer,
-      annotations: { readOnlyHint: true },
-    },
+    RUN_TOOLS.agent_status,
     withErrorCode(async ({ id }) => toolResult(toStatusAnswer(await readStatus(id)))),
   );
   server.registerTool(
     'agent_result',
-    {
-      description:
-        "Waits for a run's answer (of an open run: of its newest turn) and returns it. " +
-        'If done is false, the run is still working; ask again.',
-      inputSchema: z.strictObject({
-        id: runId,
-        wait_seconds: z
-          .number()
-          .min(0)
-          .max(MAX_WAIT_SECONDS)
-          .optional()
-          .describe(`default ${WAIT_SECONDS}; many clients give up after 60`),
-      }),
-      outputSchema: resultAnswer,
-      annotations: { readOnlyHint: true },
-    },
+    RUN_TOOLS.agent_result,
     withErrorCode(async ({ id, wait_seconds: seconds = WAIT_SECONDS }, { mcpReq }) => {
       const now = await readStatus(id);
       if (!isOpenStatus(now.status) && now.outcome !== null) {
@@ -113,68 +94,31 @@ function addStartTools(
   { agents, taskQueue, client, ensureWorker, owner }: RunsAccess,
 ): void {
   const names = agents.map(({ name }) => name).join(', ');
-  server.registerTool(
-    'agent_list',
-    {
-      description: 'Lists the agents that can be started.',
-      outputSchema: z.object({
-        agents: z.array(z.object({ name: z.string(), description: z.string() })),
-      }),
-      annotations: { readOnlyHint: true },
-    },
-    () => toolResult({ agents: agents.map(({ name, description }) => ({ name, description })) }),
+  server.registerTool('agent_list', RUN_TOOLS.agent_list, () =>
+    toolResult({ agents: agents.map(({ name, description }) => ({ name, description })) }),
   );
   server.registerTool(
     'agent_start',
     {
-      description:
-        'Starts an agent on a task and returns at once. The run survives crashes and restarts; ' +
-        `read its result with agent_result. Available agents: ${names || 'none'}.`,
-      inputSchema: z.strictObject({
-        agent: z.string().min(1),
-        message: z
-          .string()
-          .min(1)
-          .optional()
-          .describe('the task; may be omitted for a graph with input, and with open: true'),
-        input: z
-          .record(z.string(), z.json())
-          .optional()
-          .describe('only for a graph: fields of its state'),
-        operation_id: operationId,
-        context: z.json().optional().describe("for the agent's tools; the model never sees it"),
-        open: z.boolean().optional().describe('keep the run open for more messages by agent_send'),
-      }),
-      outputSchema: z.object({
-        id: z.string(),
-        repeated: z.boolean().describe('true: this operation had already started the run'),
-      }),
+      ...RUN_TOOLS.agent_start,
+      description: `${RUN_TOOLS.agent_start.description} Available agents: ${names || 'none'}.`,
     },
-    withErrorCode(
-      async ({ agent, message, input: fields, operation_id: operation, context, open }) => {
-        const settings = {
-          by: mcpClaim(),
-          ...(message !== undefined && { message }),
-          ...(fields !== undefined && { input: fields }),
-          ...(context !== undefined && { context }),
-          ...(open && { open }),
-        };
-        const input = createRunInput(agent, settings);
-        // A worker elsewhere may have other agents.
-        if ((await ensureWorker(taskQueue)) && !agents.some(({ name }) => name === agent)) {
-          throw new CommandError(
-            'usage',
-            `agent: expected one of ${names || 'none'}; got ${JSON.stringify(agent)}`,
-          );
-        }
-        // A worker elsewhere may have another version of an agent, but hardly one that reads less.
-        const isKnown = agents.some(({ name }) => name === agent);
-        const problem = isKnown ? agentProblem(agents, input) : null;
-        if (problem !== null) throw new InputError(problem);
-        const options = { operationId: operation, taskQueue, owner: await owner() };
-        return toolResult({ ...(await startOnce(await client(), input, options)) });
-      },
-    ),
+    withErrorCode(async ({ agent, operation_id: operation, ...given }) => {
+      const input = createRunInput(agent, { by: mcpClaim(), ...given });
+      // A worker elsewhere may have other agents.
+      if ((await ensureWorker(taskQueue)) && !agents.some(({ name }) => name === agent)) {
+        throw new CommandError(
+          'usage',
+          `agent: expected one of ${names || 'none'}; got ${JSON.stringify(agent)}`,
+        );
+      }
+      // A worker elsewhere may have another version of an agent, but hardly one that reads less.
+      const isKnown = agents.some(({ name }) => name === agent);
+      const problem = isKnown ? agentProblem(agents, input) : null;
+      if (problem !== null) throw new InputError(problem);
+      const options = { operationId: operation, taskQueue, owner: await owner() };
+      return toolResult({ ...(await startOnce(await client(), input, options)) });
+    }),
   );
 }
 
@@ -223,6 +167,110 @@ async function startOnce(
   throw new IdTakenError(
     `operation_id: expected a new id, got ${JSON.stringify(operation)}, which started run ${id} ` +
       `${difference}; choose a new one, or read that run with agent_status`,
+  );
+}
+
+/** The request that a message answers. Only with the option that lets the client decide. */
+const answered = z
+  .strictObject({ request: z.string().min(1), digest: z.string().min(1) })
+  .optional()
+  .describe('only to decide with this message: the request and its digest, from list_requests');
+
+const decidingSend = RUN_TOOLS.agent_send.inputSchema.extend({ answers: answered });
+type SendInput = Omit<z.infer<typeof decidingSend>, 'answers'> &
+  Partial<Pick<z.infer<typeof decidingSend>, 'answers'>>;
+
+/** Adds the tools that send messages to runs and cancel them. */
+function addControlTools(server: McpServer, access: RunsAccess): void {
+  const { ensureWorker, canDecide } = access;
+  server.registerTool(
+    'agent_send',
+    {
+      ...RUN_TOOLS.agent_send,
+      inputSchema: canDecide ? decidingSend : RUN_TOOLS.agent_send.inputSchema,
+    },
+    withErrorCode(async ({ id, message, operation_id: operation, steer, answers }: SendInput) => {
+      const client = await clientFor(access, id);
+      await ensureWorker(await taskQueueOf(client, id));
+      const ask = {
+        id: operation,
+        message,
+        by: mcpClaim(),
+        // Without what it answers, a message decides nothing.
+        answers: (canDecide && answers) || false,
+        ...(steer && { mode: 'steer' as const }),
+      };
+      const sent = await askRun(client, id, ask, UPDATE_TIMEOUT).catch(rethrowInToolTerms);
+      const { delivered } = sent;
+      return toolResult({ id, delivered, turn: sent.delivered ? sent.turn : null });
+    }),
+  );
+  server.registerTool(
+    'agent_cancel',
+    RUN_TOOLS.agent_cancel,
+    withErrorCode(async ({ id, turn }) => {
+      const client = await clientFor(access, id);
+      if (turn !== undefined) {
+        await ensureWorker(await taskQueueOf(client, id));
+        await cancelTurn(client, id, { turn, by: mcpClaim(), ...UPDATE_TIMEOUT });
+        return toolResult({ id, cancelled: 'turn' });
+      }
+      await describeRun(client, id);
+      await cancelRun(client, id);
+      return toolResult({ id, cancelled: 'run' });
+    }),
+  );
+}
+
+async function taskQueueOf(client: Client, id: string): Promise<string> {
+  return (await describeRun(client, id)).taskQueue;
+}
+
+/** Cancels a run. Does nothing if the run has ended in the meantime. */
+async function cancelRun(client: Client, id: string): Promise<void> {
+  try {
+    await client.workflow.getHandle(id).cancel();
+  } catch (error) {
+    if (!(error instanceof WorkflowNotFoundError)) throw error;
+  }
+}
+
+/** Replaces the field names of a run's input by those of the tools. */
+function rethrowInToolTerms(error: unknown): never {
+  if (!(error instanceof Error)) throw error;
+  const message = error.message
+    .replaceAll('mode "steer"', 'steer: true')
+    .replaceAll('"open": true', 'open: true')
+    .replace(/^id: /, 'operation_id: ');
+  throw new Error(message, { cause: error });
+}
+
+/**
+ * Adds the tools that list requests and decide about them, for the runs that the server serves.
+ * They exist only if an option enables them, because they let the MCP client approve.
+ */
+function addDecideTools(server: McpServer, access: RunsAccess): void {
+  server.registerTool(
+    'list_requests',
+    RUN_TOOLS.list_requests,
+    withErrorCode(async ({ id }) => {
+      const { pending } = runnableStatus(
+        access,
+        toRunStatus(await readRun(await clientFor(access, id), id), Date.now()),
+      );
+      return toolResult({ id, requests: pending.map(shownToModel) });
+    }),
+  );
+  server.registerTool(
+    'decide',
+    RUN_TOOLS.decide,
+    withErrorCode(async ({ id, ...given }) => {
+      const client = await clientFor(access, id);
+      await access.ensureWorker((await describeRun(client, id)).taskQueue);
+      const options = { by: mcpClaim(), ...UPDATE_TIMEOUT };
+      const [receipt] = await resolveRequests(client, id, given, options);
+      return toolResult({ id, request: given.request, checking: receipt?.checking === true });
+    }),
   );
 }
 

@@ -1,0 +1,330 @@
+import type { CallToolResult } from '@modelcontextprotocol/server';
+import { z } from 'zod';
+import { shownActions } from '../core/plan/confirm-plan.js';
+import { presentRequest } from '../core/requests/presentation.js';
+import { RUN_STATUSES, type RunStatus, statusName } from '../core/state/status.js';
+import { visible } from '../core/state/summaries.js';
+import { printable } from '../core/text/text.js';
+import type { Outcome } from '../core/transcript/outcome.js';
+import { type DecisionKind, OFFERED, type Request } from '../core/transcript/request.js';
+import { redactMessage } from '../secrets/redact.js';
+
+// The tools of perdure's MCP server, which the command serves over stdin, and the HTTP server at /mcp.
+
+/** The default and the maximum of `wait_seconds`. */
+export const WAIT_SECONDS = 20;
+const MAX_WAIT_SECONDS = 300;
+
+/** The input field that names a run. */
+const runId = z.string().min(1).describe('the run, as agent_start returned it');
+
+/** The input field that makes a request idempotent. */
+const operationId = z
+  .string()
+  .min(1)
+  .max(200)
+  .describe('an id that you choose, new for each new operation; repeating it has no second effect');
+
+const WORDS = [...new Set<DecisionKind>(Object.values(OFFERED).flat())];
+
+/** The output of `agent_status`. */
+const statusAnswer = z.object({
+  id: z.string(),
+  agent: z.string(),
+  status: z.string().describe(Object.keys(RUN_STATUSES).join(', ')),
+  reason: z
+    .string()
+    .nullable()
+    .describe('why the run ended, why it is blocked, or what kind of decision it waits for'),
+  message: z.string().nullable().describe('for people: what is wrong, and the fix'),
+  turn: z.number(),
+  step: z.number(),
+  queued: z.number().describe('messages that wait for a turn'),
+  doing: z.string().nullable(),
+  pending: z
+    .array(
+      z.object({
+        request: z.string(),
+        kind: z.string(),
+        call: z.string().nullable(),
+        tool: z.string().nullable(),
+        shown: z.string().describe('what it is about, in one line'),
+        fix: z.string(),
+      }),
+    )
+    .describe("what needs a person's decision; `fix` is the command"),
+});
+
+/** The output of `agent_result`. */
+const resultAnswer = z.object({
+  id: z.string(),
+  done: z.boolean().describe('false: the turn is not over; ask again'),
+  status: z
+    .string()
+    .describe(
+      'as in agent_status; if the run continues, that of its newest turn once done is true',
+    ),
+  reason: z.string().nullable(),
+  answer: z.string().nullable(),
+  output: z.unknown().describe('the typed value, for agents with an output'),
+  message: z.string().nullable().describe('what went wrong, or what the run waits for'),
+  steps: z.number(),
+  cost_usd: z.number().nullable(),
+});
+
+export function toStatusAnswer(status: RunStatus): z.infer<typeof statusAnswer> {
+  const { id, agent, reason, message, turn, step, queued, doing, pending } = status;
+  return {
+    id,
+    agent,
+    status: statusName(status),
+    reason,
+    message,
+    turn,
+    step,
+    queued,
+    doing,
+    pending: pending.map(toPending),
+  };
+}
+
+/** Returns a request as `agent_status` shows it. */
+export function toPending(request: Request): z.infer<typeof statusAnswer>['pending'][number] {
+  const { id, kind, call = null, tool = null, fix } = request;
+  return { request: id, kind, call, tool, shown: visible(presentRequest(request).headline), fix };
+}
+
+export function endedAnswer(id: string, outcome: Outcome): z.infer<typeof resultAnswer> {
+  const { status, reason, answer, output, error, steps, usage } = outcome;
+  return {
+    id,
+    done: true,
+    status,
+    reason,
+    answer,
+    output,
+    message: error ?? null,
+    steps,
+    cost_usd: usage.costUsd,
+  };
+}
+
+export function unfinishedAnswer({
+  id,
+  status,
+  reason,
+  message,
+  step,
+  usage,
+}: RunStatus): z.infer<typeof resultAnswer> {
+  const { costUsd } = usage;
+  return {
+    id,
+    done: false,
+    status,
+    reason,
+    answer: null,
+    output: null,
+    message,
+    steps: step,
+    cost_usd: costUsd,
+  };
+}
+
+/**
+ * Creates a tool result with structured content for programs and text for models. The text has one
+ * line per field that is not empty, with hidden characters escaped.
+ */
+export function toolResult(answer: Readonly<Record<string, unknown>>): CallToolResult {
+  const lines = Object.entries(answer)
+    .filter(([, value]) => value !== null && !(Array.isArray(value) && value.length === 0))
+    .map(
+      ([name, value]) => `${name}: ${typeof value === 'string' ? value : JSON.stringify(value)}`,
+    );
+  return {
+    content: [{ type: 'text', text: printable(lines.join('\n')) }],
+    structuredContent: { ...answer },
+  };
+}
+
+/** What a client is told about each tool, and what the tool takes and answers. */
+export const RUN_TOOLS = {
+  agent_list: {
+    description: 'Lists the agents that can be started.',
+    outputSchema: z.object({
+      agents: z.array(z.object({ name: z.string(), description: z.string() })),
+    }),
+    annotations: { readOnlyHint: true },
+  },
+  agent_start: {
+    description:
+      'Starts an agent on a task and returns at once. The run survives crashes and restarts; ' +
+      'read its result with agent_result.',
+    inputSchema: z.strictObject({
+      agent: z.string().min(1),
+      message: z
+        .string()
+        .min(1)
+        .exactOptional()
+        .describe('the task; may be omitted for a graph with input, and with open: true'),
+      input: z
+        .record(z.string(), z.json())
+        .exactOptional()
+        .describe('only for a graph: fields of its state'),
+      operation_id: operationId,
+      context: z.json().exactOptional().describe("for the agent's tools; the model never sees it"),
+      open: z
+        .boolean()
+        .exactOptional()
+        .describe('keep the run open for more messages by agent_send'),
+    }),
+    outputSchema: z.object({
+      id: z.string(),
+      repeated: z.boolean().describe('true: this operation had already started the run'),
+    }),
+  },
+  agent_status: {
+    description:
+      'Returns what a run is doing, what it waits for, or how it ended. Needs no worker.',
+    inputSchema: z.strictObject({ id: runId }),
+    outputSchema: statusAnswer,
+    annotations: { readOnlyHint: true },
+  },
+  agent_result: {
+    description:
+      "Waits for a run's answer (of an open run: of its newest turn) and returns it. " +
+      'If done is false, the run is still working; ask again.',
+    inputSchema: z.strictObject({
+      id: runId,
+      wait_seconds: z
+        .number()
+        .min(0)
+        .max(MAX_WAIT_SECONDS)
+        .optional()
+        .describe(`default ${WAIT_SECONDS}; many clients give up after 60`),
+    }),
+    outputSchema: resultAnswer,
+    annotations: { readOnlyHint: true },
+  },
+  agent_send: {
+    description:
+      'Sends the next message to a run that was started with open: true; read the answer with agent_result.',
+    inputSchema: z.strictObject({
+      id: runId,
+      message: z.string().min(1),
+      operation_id: operationId,
+      steer: z.boolean().optional().describe('join the current turn, before its next step'),
+    }),
+    outputSchema: z.object({
+      id: z.string(),
+      delivered: z
+        .boolean()
+        .describe('false: the message is recorded, and a later worker delivers it'),
+      turn: z.number().nullable(),
+    }),
+  },
+  agent_cancel: {
+    description:
+      'Cancels a run or, with `turn`, only that turn of an open run. What it has done is kept.',
+    inputSchema: z.strictObject({
+      id: runId,
+      turn: z.number().int().min(1).optional().describe('from agent_send or agent_status'),
+    }),
+    outputSchema: z.object({ id: z.string(), cancelled: z.enum(['run', 'turn']) }),
+    annotations: { destructiveHint: true, idempotentHint: true },
+  },
+  list_requests: {
+    description:
+      'Returns what a run waits for, with every argument. Show a request to a person before you decide.',
+    inputSchema: z.strictObject({ id: runId }),
+    outputSchema: z.object({ id: z.string(), requests: z.array(z.looseObject({})) }),
+    annotations: { readOnlyHint: true },
+  },
+  decide: {
+    description:
+      'Decides about a request of a run on behalf of the person who uses you. The digest binds the ' +
+      'decision to exactly the call that list_requests showed.',
+    inputSchema: z.strictObject({
+      id: runId,
+      request: z.string().min(1),
+      digest: z
+        .string()
+        .regex(/^[0-9a-f]{64}$/)
+        .describe('from list_requests'),
+      as: z.enum(WORDS).describe('one of the decisions that the request offers'),
+      arguments: z
+        .record(z.string(), z.json())
+        .exactOptional()
+        .describe('for edit: all new arguments; for raise: by how much'),
+      actions: z
+        .array(z.string())
+        .exactOptional()
+        .describe('for some: ids of the plan to execute; omitted: all that need no approval'),
+      result: z.json().exactOptional().describe('for answer and happened'),
+      note: z.string().max(2_000).exactOptional().describe('the reason, for the agent'),
+    }),
+    outputSchema: z.object({ id: z.string(), request: z.string(), checking: z.boolean() }),
+    annotations: { destructiveHint: true },
+  },
+} as const;
+
+/** The field of a failed result's `_meta` that holds the stable code of the error. */
+const CODE_FIELD = 'perdure/code';
+
+/**
+ * Returns a function that makes failed results of what the handler of a tool throws, with a stable
+ * code: as a line for models, and in `_meta` for programs. `structuredContent` cannot hold it, because
+ * clients check that against the output schema of the tool.
+ */
+export function failuresAs(
+  describe: (error: unknown) => { readonly message: string; readonly code: string },
+): <Passed extends readonly unknown[]>(
+  handle: (...given: Passed) => CallToolResult | Promise<CallToolResult>,
+) => (...given: Passed) => Promise<CallToolResult> {
+  return (handle) =>
+    async (...given) => {
+      try {
+        return await handle(...given);
+      } catch (error) {
+        const { message, code } = describe(error);
+        return failedResult(message, code);
+      }
+    };
+}
+
+/** Returns the result of a failed call. */
+export function failedResult(message: string, code: string): CallToolResult {
+  return {
+    isError: true,
+    content: [
+      { type: 'text', text: printable(redactMessage(message)) },
+      { type: 'text', text: `code: ${code}` },
+    ],
+    _meta: { [CODE_FIELD]: code },
+  };
+}
+
+/** The maximum length of the arguments of one request that a model reads, in UTF-16 units. */
+const MAX_ARGUMENTS = 20_000;
+
+/** Returns a request as `list_requests` shows it. */
+export function shownToModel(request: Request): Readonly<Record<string, unknown>> {
+  const { arguments: given, parsed, question, options, ...rest } = request;
+  // The actions of a plan are its arguments, and `shown` has its text.
+  const actions = request.kind === 'plan' ? shownActions(given ?? '') : null;
+  const asked = actions === null ? { question, options } : {};
+  return {
+    ...rest,
+    ...asked,
+    ...(given !== undefined && {
+      arguments: cut(request, actions ? JSON.stringify(actions) : given),
+    }),
+    ...(parsed !== undefined && { parsed: cut(request, parsed) }),
+  };
+}
+
+function cut({ id }: Request, given: string): string {
+  if (given.length <= MAX_ARGUMENTS) return given;
+  const note = `… ${given.length - MAX_ARGUMENTS} more characters; read them with: perdure inbox RUN ${id} --full`;
+  return given.slice(0, MAX_ARGUMENTS) + note;
+}

@@ -1,0 +1,153 @@
+import type { McpServer } from '@modelcontextprotocol/server';
+import type { Hono } from 'hono';
+import { isOpenStatus } from '../core/state/status.js';
+import { ownVersion } from '../storage/files.js';
+import { type DoorParts, callerOf } from './api-routes.js';
+import { errorAnswer } from './errors.js';
+import type { Guarded } from './guard.js';
+import { type Caller, createHandlers } from './handlers.js';
+import {
+  RUN_TOOLS,
+  WAIT_SECONDS,
+  endedAnswer,
+  failedResult,
+  failuresAs,
+  shownToModel,
+  toStatusAnswer,
+  toolResult,
+  unfinishedAnswer,
+} from './mcp-tools.js';
+
+/** The path of the MCP server. */
+export const MCP_PATH = '/mcp';
+
+/**
+ * Adds an MCP server over streamable HTTP, with the tools of `perdure mcp` and the rights of the
+ * principal. It is stateless: every request is answered by a server of its own, of the version of
+ * the protocol that the request has. `canDecide`: its clients, which are models, may decide.
+ */
+export function addMcpRoute(
+  app: Hono<Guarded>,
+  parts: DoorParts,
+  { canDecide, log }: { readonly canDecide: boolean; readonly log: (error: unknown) => void },
+): void {
+  const handlers = createHandlers(parts.place);
+  app.all(MCP_PATH, async (context) => {
+    const { McpServer: Server, createMcpHandler } = await import('@modelcontextprotocol/server');
+    const caller = callerOf(context, parts);
+    const handler = createMcpHandler(
+      () => {
+        const server = new Server({ name: 'perdure', version: ownVersion() });
+        // The SDK itself refuses arguments that do not fit a tool's schema; its result has no code.
+        Object.defineProperty(server, 'createToolError', {
+          value: (message: string) => failedResult(message, 'input'),
+        });
+        addRunTools(server, { handlers, caller, log });
+        if (canDecide) addDecideTools(server, { handlers, caller, log });
+        return server;
+      },
+      { maxRequestBodySize: parts.limits.bodyBytes },
+    );
+    return await handler.fetch(context.req.raw);
+  });
+}
+
+/** What the tools of one request need. */
+interface ToolParts {
+  readonly handlers: ReturnType<typeof createHandlers>;
+  readonly caller: Caller;
+  readonly log: (error: unknown) => void;
+}
+
+/** Makes failed results of errors, in the words of the HTTP API. */
+function answering({ log }: Pick<ToolParts, 'log'>): ReturnType<typeof failuresAs> {
+  return failuresAs((thrown) => {
+    const { status, body } = errorAnswer(thrown);
+    if (status === 500) log(thrown);
+    const { code, message, fix } = body.error;
+    return { code, message: fix === null ? message : `${message}; ${fix}` };
+  });
+}
+
+function addRunTools(server: McpServer, parts: ToolParts): void {
+  const { handlers, caller } = parts;
+  const tool = answering(parts);
+  server.registerTool(
+    'agent_list',
+    RUN_TOOLS.agent_list,
+    tool(async () => {
+      const { agents } = await handlers.listAgents({}, caller);
+      const startable = agents.filter(({ rights }) => rights.includes('start'));
+      return toolResult({
+        agents: startable.map(({ name, description }) => ({ name, description })),
+      });
+    }),
+  );
+  server.registerTool(
+    'agent_start',
+    RUN_TOOLS.agent_start,
+    tool(async ({ operation_id: operationKey, ...given }) => {
+      return toolResult(await handlers.startRun(given, { ...caller, operationKey }));
+    }),
+  );
+  server.registerTool(
+    'agent_status',
+    RUN_TOOLS.agent_status,
+    tool(async ({ id }) => toolResult(toStatusAnswer(await handlers.getRun({ run: id }, caller)))),
+  );
+  server.registerTool(
+    'agent_result',
+    RUN_TOOLS.agent_result,
+    tool(async ({ id, wait_seconds: wait = WAIT_SECONDS }, { mcpReq }) => {
+      const signal = AbortSignal.any([caller.signal, mcpReq.signal]);
+      const now = await handlers.getRun({ run: id }, caller);
+      if (!isOpenStatus(now.status) && now.outcome !== null) {
+        return toolResult(endedAnswer(id, now.outcome));
+      }
+      const { outcome } = await handlers.getResult({ run: id, wait }, { ...caller, signal });
+      if (outcome !== null) return toolResult(endedAnswer(id, outcome));
+      return toolResult(unfinishedAnswer(await handlers.getRun({ run: id }, caller)));
+    }),
+  );
+  server.registerTool(
+    'agent_send',
+    RUN_TOOLS.agent_send,
+    tool(async ({ id, message, operation_id: operationKey, steer }) => {
+      const said = { run: id, message, ...(steer === true && { mode: 'steer' as const }) };
+      const sent = await handlers.sendMessage(said, { ...caller, operationKey });
+      const { delivered } = sent;
+      return toolResult({ id, delivered, turn: sent.delivered ? sent.turn : null });
+    }),
+  );
+  server.registerTool(
+    'agent_cancel',
+    RUN_TOOLS.agent_cancel,
+    tool(async ({ id, turn }) => {
+      await handlers.cancelRun({ run: id, ...(turn !== undefined && { turn }) }, caller);
+      return toolResult({ id, cancelled: turn === undefined ? 'run' : 'turn' });
+    }),
+  );
+}
+
+/** Adds the tools that list requests and decide about them. */
+function addDecideTools(server: McpServer, parts: ToolParts): void {
+  const { handlers, caller } = parts;
+  const tool = answering(parts);
+  server.registerTool(
+    'list_requests',
+    RUN_TOOLS.list_requests,
+    tool(async ({ id }) => {
+      const { pending } = await handlers.getRun({ run: id }, caller);
+      return toolResult({ id, requests: pending.map(shownToModel) });
+    }),
+  );
+  server.registerTool(
+    'decide',
+    RUN_TOOLS.decide,
+    tool(async ({ id, ...given }) => {
+      const { receipts } = await handlers.decide({ run: id, decisions: [given] }, caller);
+      const [receipt] = receipts;
+      return toolResult({ id, request: given.request, checking: receipt?.checking === true });
+    }),
+  );
+}

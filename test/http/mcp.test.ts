@@ -1,0 +1,152 @@
+import { randomUUID } from 'node:crypto';
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createServer, listen, type Listening } from '../../src/http.js';
+import { type HttpDesk, keyOf, openHttpDesk } from '../support/http-desk.js';
+
+let desk: HttpDesk;
+/** A second server in front of the same runs, whose clients may decide. */
+let deciding: Listening;
+const open: Client[] = [];
+
+const principals = {
+  ann: { rights: { '*': 'all' } },
+  bob: { rights: { desk: ['start'] } },
+  eve: { rights: { other: 'all' } },
+} as const;
+
+beforeAll(async () => {
+  desk = await openHttpDesk(['ann', 'bob', 'eve'], { principals: structuredClone(principals) });
+  const env = {
+    PERDURE_SERVE_KEYS: Object.keys(principals)
+      .map((name) => `${name}:${keyOf(name)}`)
+      .join(','),
+  };
+  const serve = { principals: structuredClone(principals), mcp: { decide: true } };
+  deciding = await listen(await createServer({ client: desk.client, serve, env }));
+});
+afterAll(async () => {
+  await Promise.all(open.map((client) => client.close()));
+  await deciding.close();
+  await desk.close();
+});
+
+type Mode = 'auto' | 'legacy';
+
+async function connect(
+  name: string,
+  { mode = 'auto', url = desk.url }: { readonly mode?: Mode; readonly url?: string } = {},
+) {
+  const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode } });
+  const headers = { authorization: `Bearer ${keyOf(name)}` };
+  const transport = new StreamableHTTPClientTransport(new URL('/mcp', url), {
+    requestInit: { headers },
+  });
+  await client.connect(transport);
+  open.push(client);
+  return client;
+}
+
+interface Answer {
+  // oxlint-disable-next-line typescript/no-explicit-any -- a test reads any field of an answer
+  readonly [field: string]: any;
+}
+
+async function call(client: Client, name: string, given: Record<string, unknown>) {
+  const result = await client.callTool({ name, arguments: given });
+  const text = result.content.map((one) => (one.type === 'text' ? one.text : '')).join('\n');
+  return { failed: result.isError === true, text, value: result.structuredContent as Answer };
+}
+
+const operation = (): string => randomUUID();
+
+describe.each<Mode>(['auto', 'legacy'])('an official client (%s)', (mode) => {
+  test('starts a run once, talks to it, and reads its answers', async () => {
+    const client = await connect('ann', { mode });
+    const { tools } = await client.listTools();
+    expect(tools.map(({ name }) => name)).toEqual([
+      'agent_list',
+      'agent_start',
+      'agent_status',
+      'agent_result',
+      'agent_send',
+      'agent_cancel',
+    ]);
+    const start = { agent: 'desk', message: 'hello', open: true, operation_id: operation() };
+    const { id } = (await call(client, 'agent_start', start)).value;
+    expect((await call(client, 'agent_start', start)).value).toEqual({ id, repeated: true });
+    const first = await call(client, 'agent_result', { id });
+    expect(first.value).toMatchObject({ done: true, answer: 'you said: hello' });
+    const send = { id, message: 'and again', operation_id: operation() };
+    expect((await call(client, 'agent_send', send)).value).toMatchObject({ turn: 2 });
+    expect((await call(client, 'agent_send', send)).value).toMatchObject({ turn: 2 });
+    await expect
+      .poll(async () => (await call(client, 'agent_result', { id })).value['answer'])
+      .toBe('you said: and again');
+    const { messages } = await desk.client.transcript(id);
+    const said = messages.filter(({ role }) => role === 'user');
+    expect(said).toMatchObject([{ by: 'ann' }, { by: 'ann' }]);
+    expect((await call(client, 'agent_cancel', { id })).value).toEqual({ id, cancelled: 'run' });
+  });
+});
+
+test('a principal sees and starts what its rights say, and a run of others is unknown to it', async () => {
+  const bob = await connect('bob');
+  const { agents } = (await call(bob, 'agent_list', {})).value;
+  expect(agents).toEqual([{ name: 'desk', description: 'pays' }]);
+  const { id } = await desk.asking(21);
+  const unknown = await call(bob, 'agent_status', { id });
+  expect(unknown).toMatchObject({ failed: true });
+  expect(unknown.text).toBe(
+    (await call(bob, 'agent_status', { id: 'none' })).text.replace('none', id),
+  );
+  const eve = await connect('eve');
+  const refused = await call(eve, 'agent_start', {
+    agent: 'desk',
+    message: 'pay 22',
+    operation_id: operation(),
+  });
+  expect(refused.text).toContain('agent: there is no agent "desk"');
+  expect(refused.text).toContain('code: input');
+  await desk.client.cancel(id);
+});
+
+test('no client decides, unless the server lets it and its principal has the right', async () => {
+  const { id, request } = await desk.asking(23, 'bob');
+  const decision = { id, request: request.id, digest: request.digest, as: 'approve' };
+  const ann = await connect('ann');
+  await expect(call(ann, 'decide', decision)).rejects.toThrow('decide');
+  const said = { id, message: 'approve', operation_id: operation() };
+  await call(ann, 'agent_send', said);
+  expect(desk.paid).not.toContain(23);
+  const bob = await connect('bob', { url: deciding.url });
+  expect(await call(bob, 'decide', decision)).toMatchObject({ failed: true });
+  expect(desk.paid).not.toContain(23);
+  const able = await connect('ann', { url: deciding.url });
+  const { requests } = (await call(able, 'list_requests', { id })).value;
+  expect(requests).toMatchObject([{ id: request.id, digest: request.digest }]);
+  const wrong = await call(able, 'decide', { ...decision, digest: '0'.repeat(64) });
+  expect(wrong.text).toContain('code: refused');
+  expect(desk.paid).not.toContain(23);
+  expect((await call(able, 'decide', decision)).failed).toBe(false);
+  expect((await desk.client.result(id)).answer).toBe('done: paid 23');
+});
+
+test('rubbish is refused, and foreign pages, and who has no key', async () => {
+  const init = { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} };
+  const accept = { accept: 'application/json, text/event-stream' };
+  const send = async (body: unknown, options: object) =>
+    await desk.send('/mcp', { body, headers: accept, ...options });
+  expect(await send(init, { as: null })).toMatchObject({ status: 401 });
+  const foreign = { headers: { ...accept, origin: 'https://evil.example' } };
+  expect(await send(init, foreign)).toMatchObject({ status: 403 });
+  for (const rubbish of [[], 7, 'x', {}, { jsonrpc: '2.0' }, { method: 3 }, [init, 5]]) {
+    const { status } = await send(rubbish, {});
+    expect(status).toBeGreaterThanOrEqual(400);
+    expect(status).toBeLessThan(500);
+  }
+  const ann = await connect('ann');
+  const odd = await call(ann, 'agent_start', { agent: 7, operation_id: 'x' });
+  expect(odd).toMatchObject({ failed: true });
+  expect(odd.text).toContain('code: input');
+});
