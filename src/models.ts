@@ -15,7 +15,13 @@ export type {
   TokenLogprob,
   RequestParameter,
 } from './models/model.js';
-export type { ModelApiName, ModelEntry, ModelFacts, ModelOptions } from './models/model-entry.js';
+export type {
+  ModelApiName,
+  ModelEntry,
+  ModelFacts,
+  ModelOptions,
+  ModelRate,
+} from './models/model-entry.js';
 export type {
   ModelCapabilities,
   ResponseFormat,

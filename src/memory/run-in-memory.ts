@@ -313,6 +313,8 @@ function workerOf(
       {
         ...stores,
         env: workerEnv,
+        // There is no other worker, and a test need not wait.
+        rates: false,
         ...(segment && { segment }),
         ...(mayDecide && { mayDecide }),
         ...(notify && { notify }),

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { ModelPrice } from '../core/definition/definition.js';
+import type { Rate } from '../core/rules/rate.js';
 import { isObject } from '../core/text/json.js';
 import { type Duration, toMs } from '../core/text/text.js';
 import {
@@ -8,6 +9,7 @@ import {
   checkOptions,
   duration,
   expectedHidden,
+  timerDurationFrom,
 } from '../validation/check-options.js';
 import { getAnthropicCapabilities } from './anthropic/assistant.js';
 import {
@@ -47,6 +49,24 @@ export interface ModelFacts {
    * The model's capabilities; default, field by field: known values, else those of a modern server.
    */
   readonly capabilities?: Partial<ModelCapabilities>;
+  /**
+   * What the provider allows in a time. All workers of the namespace share it: each call waits for its
+   * turn. Default: no limit.
+   */
+  readonly rate?: ModelRate;
+}
+
+/** What a provider allows in a time, at least one of the two. */
+export interface ModelRate {
+  /** Number of requests. */
+  readonly requests?: number;
+  /** Number of tokens, of prompts and replies together. */
+  readonly tokens?: number;
+  /**
+   * The time for which both are counted, up to 24 days. A duration: ms, or words such as '1 minute',
+   * which is the default.
+   */
+  readonly per?: Duration;
 }
 
 /** The protocols of built-in adapters, by their names in a config. */
@@ -97,6 +117,30 @@ const TOKENS = 'expected a whole number of tokens from 1, such as 128000; or omi
 
 const callTime = duration({ maxMs: MAX_CALL_MS, range: 'at most 1 hour' });
 
+const PER_MS = 60_000;
+const allowed = z.number('expected a number above 0').positive('expected a number above 0');
+const modelRate = z
+  .strictObject({
+    requests: allowed.optional(),
+    tokens: allowed.optional(),
+    per: timerDurationFrom(1_000, '1 second').optional(),
+  } satisfies OptionSchemas<ModelRate>)
+  .refine(
+    ({ requests, tokens }) => requests !== undefined || tokens !== undefined,
+    "expected `requests`, `tokens`, or both, such as { requests: 60, per: '1 minute' }",
+  );
+
+/** Returns what an entry allows; null if it has no limit. */
+export function rateOf({ rate }: ModelEntry): Rate | null {
+  if (rate === undefined) return null;
+  const { requests, tokens, per = PER_MS } = rate;
+  return {
+    ...(requests !== undefined && { requests }),
+    ...(tokens !== undefined && { tokens }),
+    perMs: toMs(per),
+  };
+}
+
 const modelFacts = {
   price: z
     .strictObject({
@@ -108,6 +152,7 @@ const modelFacts = {
     .optional(),
   window: z.int(TOKENS).positive(TOKENS).optional(),
   capabilities: capabilityOptions.optional(),
+  rate: modelRate.optional(),
 } satisfies OptionSchemas<ModelFacts>;
 
 const adapterOptions = z.looseObject({ ...modelFacts, call: anyFunction });
@@ -132,12 +177,13 @@ function assertModelEntry(name: string, entry: ModelEntry): void {
   checkOptions(`models.${name}`, { schema, options: entry });
 }
 
-/** Returns the entry with its times as adapters take them. */
+/** Returns the entry with its times as adapters take them, without its rate, which is the worker's. */
 function inMilliseconds({
   timeout,
   idleTimeout,
+  rate: _rate,
   ...entry
-}: ModelOptions): Omit<ModelOptions, 'timeout' | 'idleTimeout'> &
+}: ModelOptions): Omit<ModelOptions, 'timeout' | 'idleTimeout' | 'rate'> &
   Pick<WireModelOptions, 'timeoutMs' | 'idleMs'> {
   return {
     ...entry,

@@ -13,6 +13,7 @@ import {
 } from '@temporalio/worker';
 import { createDefinitionCache } from '../activities/activity-context.js';
 import { createActivities } from '../activities/create-activities.js';
+import { pacedModels } from '../activities/model/paced-models.js';
 import { createTranscriptCache } from '../activities/model/transcript-cache.js';
 import { createAgentCatalog, withCalled } from '../agents/agent-definition.js';
 import type { RequestOptions } from '../agents/agent-parts.js';
@@ -47,6 +48,12 @@ export interface WorkerParts {
   readonly close: () => Promise<void>;
 }
 
+interface PartsOptions extends SharedWorkerOptions {
+  readonly hub?: LiveHub;
+  /** False: calls do not wait for the shared rates of models. */
+  readonly rates?: boolean;
+}
+
 /** The standard variable that turns on message content in OpenTelemetry spans of model calls. */
 const CAPTURE_CONTENT = 'OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT';
 const DEFAULT_CACHE_BYTES = 64 * 1024 * 1024;
@@ -57,7 +64,7 @@ const DEFAULT_CACHE_BYTES = 64 * 1024 * 1024;
  */
 export function createWorkerParts(
   config: Pick<Config, 'agents' | 'models' | 'secrets' | 'encryption' | keyof RequestOptions>,
-  { env = process.env, ...options }: SharedWorkerOptions & { readonly hub?: LiveHub },
+  { env = process.env, ...options }: PartsOptions,
 ): WorkerParts {
   const { agents: definitions, models = {} } = config;
   // This runs before anything is created that could log a secret.
@@ -78,7 +85,8 @@ export function createWorkerParts(
     defaultModel: env['PERDURE_MODEL'] ?? '',
     builtIn: [readResultTool(blobs)],
   });
-  const modelCatalog = createModelCatalog(models, env);
+  const known = createModelCatalog(models, env);
+  const modelCatalog = options.rates === false ? known : pacedModels(known, models);
   assertNativeTools(definitions, modelCatalog, env['PERDURE_MODEL'] ?? '');
   const mcp = createSessions(env);
   const activities = createActivities({

@@ -1,8 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import type { BundleOptions, WorkerOptions, WorkerPlugin, BundlerPlugin } from '@temporalio/worker';
 import { InputError } from '../core/errors.js';
-import { defineConfig } from '../config.js';
+import { type Config, defineConfig } from '../config.js';
 import { assertPluginOptions, type PluginOptions } from './options.js';
+import { rateOf } from '../models/model-entry.js';
 import type { WorkerParts } from './parts.js';
 import { pollsHere } from '../live/process-hub.js';
 import { type Keyring, keyringFrom } from '../encryption/keyring.js';
@@ -64,7 +65,7 @@ export function perdurePlugin(given: PluginOptions): PerdurePlugin {
         ...withCodec(theirs, keyring),
       };
     },
-    configureBundler,
+    configureBundler: (theirs) => configureBundler(theirs, neededWorkflows(models)),
     async runWorker(worker, next) {
       const own = parts.get(worker.options.activities.get('loadAgent') ?? worker);
       if (own === undefined) return await next(worker);
@@ -131,7 +132,13 @@ function mergeActivities(theirs: object, ours: object): object {
   );
 }
 
-function configureBundler(given: BundleOptions): BundleOptions {
+/** Returns the workflow types that the worker's code must have. */
+function neededWorkflows(models: Config['models'] = {}): readonly string[] {
+  const isRated = Object.values(models).some((entry) => rateOf(entry) !== null);
+  return isRated ? ['agent', 'rate'] : ['agent'];
+}
+
+function configureBundler(given: BundleOptions, needed: readonly string[]): BundleOptions {
   const {
     payloadConverterPath,
     preloadModules = [],
@@ -151,7 +158,10 @@ function configureBundler(given: BundleOptions): BundleOptions {
     workflowInterceptorModules: [...workflowInterceptorModules, WORKFLOW_MODULES.interceptors()],
     webpackConfigHook: (config) => {
       const hooked = given.webpackConfigHook?.(config) ?? config;
-      return { ...hooked, plugins: [...(hooked.plugins ?? []), requireAgent(given.workflowsPath)] };
+      return {
+        ...hooked,
+        plugins: [...(hooked.plugins ?? []), requireWorkflows(given.workflowsPath, needed)],
+      };
     },
   };
 }
@@ -166,10 +176,10 @@ type WebpackPlugin = Extract<
 const LAST = 1_000;
 
 /**
- * Fails the bundle of a workflows file that does not export `agent`, since its runs would fail
- * every task indefinitely.
+ * Fails the bundle of a workflows file that does not export these workflows, since their runs would
+ * fail every task indefinitely.
  */
-function requireAgent(workflowsPath: string): WebpackPlugin {
+function requireWorkflows(workflowsPath: string, needed: readonly string[]): WebpackPlugin {
   return {
     apply(compiler) {
       compiler.hooks.compilation.tap(NAME, (compilation) => {
@@ -178,9 +188,12 @@ function requireAgent(workflowsPath: string): WebpackPlugin {
             const file: unknown = Reflect.get(module, 'resource');
             if (typeof file !== 'string' || !isWorkflowsFile(file, workflowsPath)) continue;
             // It is null for exports that are known only at runtime.
-            if (compilation.moduleGraph.isExportProvided(module, 'agent') !== false) continue;
+            const missing = needed.find(
+              (name) => compilation.moduleGraph.isExportProvided(module, name) === false,
+            );
+            if (missing === undefined) continue;
             throw new InputError(
-              `plugin ${NAME}: ${file}: expected an export \`agent\`, got none; add: export { agent } from 'perdure/workflow';`,
+              `plugin ${NAME}: ${file}: expected an export \`${missing}\`, got none; add: export { ${missing} } from 'perdure/workflow';`,
             );
           }
         });

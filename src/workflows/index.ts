@@ -1,4 +1,5 @@
 // Each export of this file is a workflow type. The names are recorded in histories: never rename
 // them.
 export { agent } from './agent.js';
+export { rate } from './rate.js';
 export { probe, send } from './send.js';

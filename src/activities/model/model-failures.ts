@@ -17,15 +17,18 @@ import { FIRST_RETRY_MS, problemFailure, searchDelayMs, THIS_WORKER } from '../a
 const FIRST_DELAY_MS = 500;
 const MAX_DELAY_MS = 30_000;
 /**
- * A provider that fails for this long, over at least `PATIENCE_ATTEMPTS` attempts, blocks the run.
+ * A provider that fails for this long, over at least `PATIENCE_ATTEMPTS` attempts, blocks the run. A call
+ * waits no longer for its model's shared rate.
  */
-const PATIENCE_MS = 120_000;
+export const PATIENCE_MS = 120_000;
 const PATIENCE_ATTEMPTS = 3;
 const SAMPLE_ATTEMPTS = 3;
 /** The reasons for which another worker, with another configuration, may succeed at once. */
 const OF_WORKER: readonly string[] = ['credentials', 'model'] satisfies readonly ModelBlock[];
+/** The type of a failure for which a model's shared rate had no room: the call has waited long enough. */
+export const RATE = 'rate';
 /** The types of failures for which no request was sent, so that retries cost nothing. */
-const UNSENT: readonly string[] = ['no_credentials', 'decide_missing'];
+const UNSENT: readonly string[] = ['no_credentials', 'decide_missing', RATE];
 const FIRST_PROBE_MS = 30_000;
 const MAX_PROBE_MS = 600_000;
 
@@ -81,7 +84,7 @@ function retryAfter(attempt: FailedAttempt, retryAfterMs: number): FailureDecisi
 
 /** Decides about an attempt in a run that is not blocked. */
 function decideUnblocked(error: ModelError, attempt: FailedAttempt): FailureDecision {
-  const { kind } = error.details;
+  const { kind, type } = error.details;
   const retryAfterMs = requestedWaitMs(error);
   const probe = retryAfterMs > 0 ? { probeAfterMs: retryAfterMs } : {};
   switch (kind) {
@@ -101,7 +104,7 @@ function decideUnblocked(error: ModelError, attempt: FailedAttempt): FailureDeci
         : { type: 'failed', reason: 'error' };
     case 'retry': {
       const isExhausted = attempt.attempt >= PATIENCE_ATTEMPTS && attempt.elapsedMs >= PATIENCE_MS;
-      if (isExhausted || retryAfterMs > PATIENCE_MS) {
+      if (isExhausted || retryAfterMs > PATIENCE_MS || type === RATE) {
         return { type: 'blocked', reason: 'provider', ...probe };
       }
       return retryAfter(attempt, retryAfterMs);

@@ -1,6 +1,7 @@
 import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow';
 import type { AgentDefinition, Limits } from '../../core/definition/definition.js';
 import type { Ask, AskReceipt } from '../../core/input/inbox.js';
+import type { Block, BlockAsk } from '../../core/rules/rate.js';
 import type { GraphView } from '../../core/run/details.js';
 import type { EffectiveLimits } from '../../core/state/state.js';
 import type {
@@ -317,3 +318,5 @@ export const undoUpdate = defineUpdate<
   { readonly undoing: string },
   [ActorClaim & { readonly call?: string }]
 >('undo');
+/** Takes a block of a model's allowance from workflow `rate`, for perdure's workers. */
+export const takeUpdate = defineUpdate<Block, [BlockAsk]>('take');
