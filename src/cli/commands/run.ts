@@ -29,7 +29,7 @@ import {
   runSettings,
 } from '../input/run-settings.js';
 import { type OpenedRun, checkAgent, idTakenError, openRun, requireWorker } from '../open-run.js';
-import { nextCommand } from '../reports/next-command.js';
+import { nextCommand, nextCommandOf } from '../reports/next-command.js';
 import { openLines, reportEnd, reportStarted } from '../reports/report-run.js';
 import { type FollowOptions, followAndReport } from '../run-view/follow-and-report.js';
 
@@ -84,7 +84,11 @@ export const run: Command<RunOptions> = {
     await checkHome(context);
     // Temporal's worker takes a moment to load; the server is located in parallel.
     import('../../worker/create-worker.js').catch(() => undefined);
-    noteServer(context, await context.server());
+    const server = await context.server();
+    noteServer(context, server);
+    if (server.how === 'started') {
+      context.note(`See its runs in the console with: ${nextCommandOf(context, ['serve'])}`);
+    }
     const client = await context.client();
     const taskQueue = await context.taskQueue();
     return await withHostedWorker(context, taskQueue, async (host) => {
