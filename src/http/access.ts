@@ -68,17 +68,23 @@ export async function openRun(
     principal,
     right,
     run: id,
-  }: { readonly principal: Principal; readonly right: Right; readonly run: string },
+  }: {
+    readonly principal: Principal;
+    /** Of several, one is enough. */
+    readonly right: Right | readonly [Right, ...Right[]];
+    readonly run: string;
+  },
 ): Promise<SeenRun> {
+  const rights = typeof right === 'string' ? ([right] as const) : right;
   const run = await identify(place, principal, id).catch((error: unknown) => {
     throw NoRunError.isInstance(error) ? noRun(id) : error;
   });
-  if (mayDo(principal, right, run)) return run;
+  if (rights.some((one) => mayDo(principal, one, run))) return run;
   const isSeen = (['read', 'talk', 'decide', 'control'] as const).some((one) =>
     mayDo(principal, one, run),
   );
   if (!isSeen) throw noRun(id);
-  throw forbidden(principal, right, run.agent);
+  throw forbidden(principal, rights[0], run.agent);
 }
 
 /** Returns the answer to a message that is recorded and that no worker has received. */

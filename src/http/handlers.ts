@@ -134,7 +134,14 @@ export function createHandlers(place: Place): Handlers {
 }
 
 /** Returns a run that the caller may do this with, as `openRun` does. */
-type OpenFor = (run: string, right: Right, caller: Caller) => Promise<SeenRun>;
+type OpenFor = (
+  run: string,
+  right: Right | readonly [Right, ...Right[]],
+  caller: Caller,
+) => Promise<SeenRun>;
+
+/** Whoever may decide sees what there is to decide. */
+const SEES_REQUESTS = ['read', 'decide'] as const;
 
 type ReadNames =
   | 'whoAmI'
@@ -204,7 +211,7 @@ function readHandlers(place: Place, open: OpenFor): Pick<Handlers, ReadNames> {
     },
     async listRequests(filter, { principal }) {
       const found = await api.requests(filter);
-      const requests = await visible(place, principal, found.requests, (one) => one);
+      const requests = await visible(place, principal, found.requests, (one) => one, SEES_REQUESTS);
       const unreadable = await visible(place, principal, found.unreadable, ({ run }) => ({
         run,
         agent: null,
@@ -212,7 +219,7 @@ function readHandlers(place: Place, open: OpenFor): Pick<Handlers, ReadNames> {
       return { ...found, requests, unreadable };
     },
     async getRequest({ run, request }, caller) {
-      await open(run, 'read', caller);
+      await open(run, SEES_REQUESTS, caller);
       const found = await api.request(run, request).catch((error: unknown) => {
         if (!InputError.isInstance(error)) throw error;
         const fix = 'read the run for its open requests';
@@ -299,7 +306,7 @@ function schemaOf(type: z.ZodObject | undefined): JsonObject | null {
 }
 
 /**
- * Returns the items whose runs the principal may read. Runs of agents about which it has only the
+ * Returns the items about whose runs the principal has one of the rights. Runs of agents about which it has only the
  * right to start runs are read one by one, since it may see its own.
  */
 async function visible<Item>(
@@ -307,13 +314,14 @@ async function visible<Item>(
   principal: Principal,
   items: readonly Item[],
   of: (item: Item) => { readonly run: string; readonly agent: string | null },
+  rights: readonly [Right, ...Right[]] = ['read'],
 ): Promise<Item[]> {
   const isOwn = new Map<string, Promise<boolean>>();
   const mayRead = async (item: Item): Promise<boolean> => {
     const { run, agent } = of(item);
-    if (agent !== null && principal.may('read', agent)) return true;
+    if (agent !== null && rights.some((one) => principal.may(one, agent))) return true;
     if (agent !== null && !principal.may('start', agent)) return false;
-    const known = isOwn.get(run) ?? openRun(place, { principal, right: 'read', run }).then(yes, no);
+    const known = isOwn.get(run) ?? openRun(place, { principal, right: rights, run }).then(yes, no);
     isOwn.set(run, known);
     return await known;
   };

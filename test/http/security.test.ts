@@ -27,12 +27,13 @@ beforeAll(async () => {
     response.setHeader('content-type', 'application/json');
     response.end(JSON.stringify(request.url === '/jwks' ? keys : about));
   });
-  desk = await openHttpDesk(['ann', 'bob', 'eve', 'tom'], {
+  desk = await openHttpDesk(['ann', 'bob', 'eve', 'tom', 'dee'], {
     oidc: { issuer: issuer.url, audience: AUDIENCE },
     principals: {
       ann: { rights: { '*': 'all' } },
       bob: { rights: { desk: ['start'], talker: ['start'] } },
       eve: { rights: { other: 'all' } },
+      dee: { rights: { desk: ['decide'] } },
       tom: { rights: { talker: ['read', 'talk'] } },
     },
     groups: { ops: { rights: { desk: ['read', 'decide'] } } },
@@ -176,6 +177,26 @@ describe('a principal', () => {
     await desk.send(path(id, '/decisions'), { body: { decisions: [decision] } });
     const { decisions } = await desk.client.status(id);
     expect(decisions?.map(({ as, by }) => [as, by])).toEqual([['deny', 'ann']]);
+  });
+
+  test('that may only decide sees what there is to decide, and nothing else of the run', async () => {
+    const { id, request } = await desk.asking(26);
+    const { body: list } = await desk.send('/v1/requests', { as: 'dee' });
+    expect(list.requests.map(({ run }: { run: string }) => run)).toContain(id);
+    const seen = await desk.send(path(id, '/requests/r1'), { as: 'dee' });
+    expect([seen.status, seen.body.digest]).toEqual([200, request.digest]);
+    expect(seen.body.view.arguments).toEqual([['euros', '26']]);
+    for (const rest of ['', '/transcript', '/result', '/turns', '/graph', '/events']) {
+      expect([rest, (await desk.send(path(id, rest), { as: 'dee' })).status]).toEqual([rest, 403]);
+    }
+    const decisions = [{ request: 'r1', digest: request.digest, as: 'deny' }];
+    const denied = await desk.send(path(id, '/decisions'), { as: 'dee', body: { decisions } });
+    expect(denied.status).toBe(200);
+    const foreign = await desk.client.start('other', {
+      message: 'x',
+      id: `foreign-${randomUUID()}`,
+    });
+    expect((await desk.send(path(foreign.id, '/requests/r1'), { as: 'dee' })).status).toBe(404);
   });
 
   test('that may talk cancels no turn of others, and its keys and words are its own', async () => {
