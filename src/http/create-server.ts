@@ -111,7 +111,8 @@ export async function openServer(
     log(`${what}: ${redactMessage((error instanceof Error && error.stack) || String(error))}`);
   app.onError((error, { req }) => {
     const { status, body, headers } = inFormOf(req.path, errorAnswer(error));
-    if (status === 500) logFailure(`${req.method} ${req.path}`, error);
+    // Nobody reads the answer to a request that was cut off.
+    if (status === 500 && !req.raw.signal.aborted) logFailure(`${req.method} ${req.path}`, error);
     return answerJson(body, status, headers);
   });
   app.notFound(({ req }) => {

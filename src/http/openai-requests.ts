@@ -1,9 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
-import { InputError } from '../core/errors.js';
+import { InputError, NoRunError } from '../core/errors.js';
 import { canonicalJson, sha256Hex } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
 import type { SuppliedMessage } from '../core/transcript/messages.js';
+import { readRun } from '../history/read-run.js';
 import { newRunId } from '../updates/start.js';
 import { type Place, openRun } from './access.js';
 import { HttpError } from './errors.js';
@@ -110,7 +112,7 @@ export function isRetry(retries: string | undefined): boolean {
 const starts = new WeakMap<Place, LRUCache<string, string>>();
 const MAX_RECENT = 10_000;
 
-/** Returns the newest runs that this process has begun to start, by the content of their requests. */
+/** Returns the newest runs and messages that this process has begun to send, by the content of their requests. */
 function recentStarts(place: Place): LRUCache<string, string> {
   const known = starts.get(place);
   if (known !== undefined) return known;
@@ -144,11 +146,12 @@ export async function startOnce(
   const tried = given.isRetry ? recent.get(idPrefix) : undefined;
   // The list shows a run a moment after its start, so a quick retry would miss it there.
   if (given.isRetry && tried === undefined) {
-    const { rows } = await place.api.list({ idPrefix, since: RETRIED_WITHIN, limit: 1 });
-    const [found] = rows;
-    const seen = found && (await openRun(place, { principal, right: 'read', run: found.id }));
-    // Others can choose an id that begins in the same way.
-    if (seen?.isOwn) return seen.id;
+    const { rows } = await place.api.list({ idPrefix, since: RETRIED_WITHIN, limit: 10 });
+    for (const { id: run } of rows) {
+      // Others can choose an id that begins in the same way.
+      const seen = await openRun(place, { principal, right: 'read', run }).catch(ifSeen);
+      if (seen?.isOwn) return run;
+    }
   }
   const [only] = messages;
   const text = messages.length === 1 && only ? { message: only.text } : { messages: [...messages] };
@@ -162,6 +165,46 @@ export async function startOnce(
     ...(caller.operationKey === null && { id }),
   });
   return started.id;
+}
+
+function ifSeen(error: unknown): null {
+  if (NoRunError.isInstance(error) || error instanceof HttpError) return null;
+  throw error;
+}
+
+/**
+ * Returns the id of a message of a conversation. Clients of OpenAI send none, so the same words are
+ * another message, unless the client says that it sends them again: then, they are the newest message
+ * with the same words of this principal, if it came within ten minutes.
+ */
+export async function messageId(
+  place: Place,
+  { principal }: Caller,
+  given: {
+    readonly run: string;
+    readonly messages: readonly SuppliedMessage[];
+    readonly isRetry: boolean;
+  },
+): Promise<string> {
+  const { run, messages, isRetry: again } = given;
+  const content = canonicalJson([principal.name, messages.map((one) => ({ ...one }))]);
+  const prefix = `${sha256Hex(content).slice(0, HASH_DIGITS)}-`;
+  const recent = recentStarts(place);
+  const key = `${run} ${prefix}`;
+  const known = again ? (recent.get(key) ?? (await newestMessage(place, run, prefix))) : null;
+  const id = known ?? prefix + randomUUID();
+  recent.set(key, id);
+  return id;
+}
+
+/** Returns the newest message of a run whose id begins so, if it is not too old to be sent again. */
+async function newestMessage(place: Place, run: string, prefix: string): Promise<string | null> {
+  const { state } = (await readRun(place.client, run, { archive: place.archive })).view;
+  const [id, turn] = state?.inbox.seen.findLast(([one]) => one.startsWith(prefix)) ?? [];
+  if (id === undefined) return null;
+  const { messages } = await place.api.transcript(run);
+  const at = messages.findLast((one) => one.turn === turn && one.role === 'user')?.at;
+  return at === undefined || Date.now() - at < RETRIED_WITHIN_MS ? id : null;
 }
 
 /** Returns the refusal of a model that is no agent of the principal, in the words of OpenAI. */

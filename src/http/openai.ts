@@ -19,6 +19,7 @@ import { type Caller, createHandlers, openToCancel, resultWithin } from './handl
 import {
   chatBody,
   isRetry,
+  messageId,
   messagesOf,
   noModel,
   readOpenAi,
@@ -194,7 +195,9 @@ async function beginResponse(
         `model: expected ${show(agent)}, the agent of the previous response, got ${show(model)}; begin a conversation of its own with another agent`,
       );
     }
-    return await sendNext(place, caller, { run: before.run, key: previous, messages });
+    const content = canonicalJson([principal.name, previous, messages.map((one) => ({ ...one }))]);
+    const key = sha256Hex(content).slice(0, 32);
+    return await sendNext(place, caller, { run: before.run, id: key, messages });
   }
   const id = typeof conversation === 'string' ? conversation : conversation?.id;
   if (id != null) {
@@ -204,23 +207,20 @@ async function beginResponse(
   return { run: await startOnce(place, caller, given), turn: 1 };
 }
 
-/** Sends the next message of a conversation. `key`: what makes the same request the same message. */
+/** Sends the next message of a conversation. The same `id` is the same message. */
 async function sendNext(
   place: Place,
   { principal }: Caller,
   given: {
     readonly run: string;
-    readonly key: string;
+    readonly id: string;
     readonly messages: ReturnType<typeof messagesOf>;
   },
 ): Promise<ResponsePlace> {
-  const { run, key, messages } = given;
+  const { run, id, messages } = given;
   // The answer is the reply, so the right to send a message is not enough.
   await openRun(place, { principal, right: 'read', run });
   await openRun(place, { principal, right: 'talk', run });
-  const id = sha256Hex(
-    canonicalJson([principal.name, key, messages.map((one) => ({ ...one }))]),
-  ).slice(0, 32);
   const [only] = messages;
   const text = messages.length === 1 && only ? { message: only.text } : { messages };
   const message = { ...text, id, answers: false as const };
@@ -244,13 +244,8 @@ async function inConversation(
   if (name === '') throw new HttpError(404, 'not_found', 'there is no such conversation');
   const run = `conversation-${name}`;
   await createHandlers(place).startRun({ agent: model, id: run, open: true }, caller);
-  // Without an id of the client, only its word that this is the same request tells it from the next one.
-  const key = again ? 'again' : randomUUID();
-  if (!again) return await sendNext(place, caller, { run, key, messages });
-  const { messages: known } = await place.api.transcript(run);
-  const last = known.findLast((one) => one.role === 'user' && one.origin === undefined);
-  if (last !== undefined && last.text === messages.at(-1)?.text) return { run, turn: last.turn };
-  return await sendNext(place, caller, { run, key: randomUUID(), messages });
+  const id = await messageId(place, caller, { run, messages, isRetry: again });
+  return await sendNext(place, caller, { run, id, messages });
 }
 
 /** Reads what is known of a response, without its deltas. */

@@ -134,6 +134,42 @@ describe('responses', () => {
     expect(desk.paid).not.toContain(70);
   });
 
+  test('of one conversation are one turn if the client sends the same words again by itself', async () => {
+    const { id: conversation } = await openai.conversations.create();
+    const say = async (input: object | string, retries = 0): Promise<string> => {
+      const body = { model: 'desk', input, conversation };
+      const headers = { 'x-stainless-retry-count': String(retries) };
+      const { status, body: answer } = await desk.send('/v1/responses', { body, headers });
+      expect(status).toBe(200);
+      return answer.id;
+    };
+    const first = await say('yes');
+    const second = await say('yes');
+    expect(second).not.toBe(first);
+    await say('between');
+    expect(await say('yes', 1)).toBe(second);
+    const both = ['before', 'yes'].map((content) => ({ role: 'user', content }));
+    const more = await say(both, 1);
+    expect(await say(both, 2)).toBe(more);
+    // Another process has no memory of them.
+    const env = { PERDURE_SERVE_KEYS: `ann:${keyOf('ann')}` };
+    await using other = await createServer({ client: desk.client, env });
+    const again = await other.fetch(
+      new Request('http://127.0.0.1/v1/responses', {
+        method: 'POST',
+        body: JSON.stringify({ model: 'desk', input: both, conversation }),
+        headers: {
+          authorization: `Bearer ${keyOf('ann')}`,
+          'content-type': 'application/json',
+          'x-stainless-retry-count': '1',
+        },
+      }),
+    );
+    expect(await again.json()).toMatchObject({ id: more });
+    const { id: last } = await openai.responses.retrieve(more);
+    expect(last.startsWith('resp_4_')).toBe(true);
+  });
+
   test('are one run if the client sends the request again by itself', async () => {
     const input = `again ${randomUUID()}`;
     let tries = 0;

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { connect } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { listen } from '../../src/http.js';
 import { openServer } from '../../src/http/create-server.js';
@@ -111,4 +112,33 @@ test('a turn that the run does not have is no response', async () => {
   ];
   expect(missing.map(({ status }) => status)).toEqual([404, 404, 404]);
   hold.release();
+});
+
+test('a request that is cut off in its body is no failure of the server', async () => {
+  const gone = gate();
+  const lines: string[] = [];
+  const log = (line: string): void => void lines.push(line);
+  const env = { PERDURE_SERVE_KEYS: `ann:${keyOf('ann')}` };
+  const server = await openServer({ client: desk.client, env, log });
+  const listening = await listen({
+    isVerified: true,
+    async fetch(request) {
+      const answer = await server.fetch(request);
+      gone.release();
+      return answer;
+    },
+  });
+  const { hostname, port } = new URL(listening.url);
+  const socket = connect(Number(port), hostname);
+  const head = [
+    'POST /v1/runs HTTP/1.1',
+    `Host: ${hostname}`,
+    `Authorization: Bearer ${keyOf('ann')}`,
+    'Content-Type: application/json',
+    'Content-Length: 100',
+  ];
+  socket.write(`${head.join('\r\n')}\r\n\r\n{`, () => socket.destroy());
+  await gone.wait();
+  expect(lines).toEqual([]);
+  await listening.close();
 });
