@@ -138,13 +138,12 @@ export type { Answer } from './testing/script.js';
 
 // Runs that happened, as test cases
 export { recordRun, type RecordOptions } from './recordings/record-run.js';
-export {
-  readRecording,
-  writeRecording,
-  type RecordedFact,
-  type RecordedRequest,
-  type RecordedRun,
-  type Recording,
+export { readRecording, writeRecording } from './recordings/recording-files.js';
+export type {
+  RecordedFact,
+  RecordedRequest,
+  RecordedRun,
+  Recording,
 } from './recordings/recording.js';
 export type { Spent } from './core/state/turn.js';
 

@@ -132,13 +132,19 @@ export function firstDifference(
   actual: Recording,
   compared: Compared,
 ): Divergence | null {
-  const found = recorded.runs.flatMap((run): readonly Divergence[] => {
+  const found = recorded.runs.flatMap((run, index): readonly Divergence[] => {
     const other = actual.runs.find(({ id }) => id === run.id);
     // A run that was not called is a difference of its caller.
-    const difference = other === undefined ? null : differenceOf(run, other, compared);
+    const isMissing = other === undefined && index > 0;
+    const difference = isMissing ? null : differenceOf(run, other ?? notBegun(run), compared);
     return difference === null ? [] : [difference];
   });
   return found[0] ?? null;
+}
+
+/** Returns the run as one that no worker has begun. */
+function notBegun(run: RecordedRun): RecordedRun {
+  return { ...run, messages: [], facts: [], outcome: null };
 }
 
 /** Returns the one of two differences that was first, as far as one run shows it. */

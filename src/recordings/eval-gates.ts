@@ -56,6 +56,8 @@ const GATES: readonly string[] = ['scores', 'diverged', ...RATIOS];
 
 /** Throws an `InputError` for a gate that nothing could measure. */
 export function assertGates(gates: EvalGates, scorers: Readonly<Record<string, unknown>>): void {
+  const given: unknown = gates;
+  if (!isObject(given)) throw new InputError(`gates: expected an object, got ${show(given)}`);
   for (const [name, bound] of Object.entries(gates)) {
     if (!GATES.includes(name)) {
       throw new InputError(`gates: expected ${GATES.join(', ')}, got ${visible(name)}`);

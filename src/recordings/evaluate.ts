@@ -8,7 +8,8 @@ import { show } from '../core/text/text.js';
 import type { Outcome, Usage } from '../core/transcript/outcome.js';
 import type { Model } from '../models/model.js';
 import { type ComparedCall, type Divergence, comparedCall } from './divergence.js';
-import { type Recording, factsOf, readRecording } from './recording.js';
+import { type Recording, factsOf } from './recording.js';
+import { readRecording } from './recording-files.js';
 import { type EvalGates, type GateResult, assertGates, gateResults } from './eval-gates.js';
 import { type CandidateModel, modelFrom, rerun } from './rerun.js';
 
@@ -141,6 +142,7 @@ export async function evaluate(
 ): Promise<Evaluation> {
   const { scorers = {}, gates = {}, onProgress = () => undefined } = rest;
   const { scorerTimeoutMs = SCORER_MS } = rest;
+  assertTypes({ agents, model, onProgress });
   assertCount('runs', runs);
   assertCount('atOnce', atOnce);
   assertScorers(scorers);
@@ -190,7 +192,29 @@ function assertTimeout(ms: number): void {
   );
 }
 
-function assertScorers(scorers: object): void {
+/** Throws an `InputError` for options of another type, which a module for the command may have. */
+function assertTypes({
+  agents,
+  model,
+  onProgress,
+}: Pick<EvaluateOptions, 'agents' | 'model' | 'onProgress'>): void {
+  if (agents !== undefined && !Array.isArray(agents)) {
+    throw new InputError(`agents: expected a list of agents, got ${show(agents)}`);
+  }
+  if (typeof model !== 'string' && typeof model !== 'function' && !isObject(model)) {
+    throw new InputError(
+      `model: expected the name of a model, an entry, an adapter, or a function, got ${show(model)}`,
+    );
+  }
+  if (onProgress !== undefined && typeof onProgress !== 'function') {
+    throw new InputError(`onProgress: expected a function, got ${show(onProgress)}`);
+  }
+}
+
+function assertScorers(scorers: unknown): void {
+  if (!isObject(scorers)) {
+    throw new InputError(`scorers: expected an object of functions, got ${show(scorers)}`);
+  }
   for (const [name, scorer] of Object.entries(scorers)) {
     if (typeof scorer === 'function') continue;
     throw new InputError(`scorers.${visible(name)}: expected a function, got ${show(scorer)}`);

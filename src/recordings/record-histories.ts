@@ -1,9 +1,10 @@
 import type { AgentDefinition } from '../core/definition/definition.js';
 import { definitionShape } from '../core/guards/definition.js';
-import { isReadsResult } from '../core/guards/recorded.js';
+import { isReadsResult, isReply, isToolResult } from '../core/guards/recorded.js';
 import { openRequest } from '../core/requests/open-requests.js';
 import type { Ask } from '../core/input/inbox.js';
 import type { RunInput } from '../core/input/input.js';
+import { askProblem } from '../core/run/ask.js';
 import { type Json, isObject, textField } from '../core/text/json.js';
 import { callShape, decisionShape } from '../core/transcript/message-shapes.js';
 import { type Message, type ToolCall, parseCallId } from '../core/transcript/messages.js';
@@ -138,12 +139,12 @@ function ended(
   if (isObject(input) && isObject(result)) {
     const { turn, step, call, effect, compact } = input;
     const place = { at, turn: Number(turn ?? 0), step: Number(step ?? 0) };
-    if (activity === 'callModel') {
+    if (activity === 'callModel' && isReply(result)) {
       const summary = compact !== undefined && ({ summary: true } as const);
       const tookMs = at - scheduledAt;
       return { ...place, type: 'reply', reply: toJson(result), tookMs, ...summary };
     }
-    if (activity === 'runTool' && isCall(call)) {
+    if (activity === 'runTool' && isCall(call) && isToolResult(result)) {
       const effectName = typeof effect === 'string' ? effect : '';
       return { ...place, type: 'result', call, effect: effectName, result: toJson(result) };
     }
@@ -173,8 +174,9 @@ function received(
 ): readonly RecordedFact[] {
   if (request === undefined || READS.has(request.name)) return [];
   const { name, input } = request;
-  if ((name === 'ask' || name === 'message') && isAsk(input)) {
-    return [{ at, type: 'message', message: input }];
+  if (name === 'ask' || name === 'message') {
+    // A run refuses any other message that a signal brings.
+    return isAsk(input) ? [{ at, type: 'message', message: input }] : [];
   }
   if (name === 'resolve' && isDecision(input)) {
     const { state } = run.view();
@@ -190,7 +192,7 @@ function isCall(value: unknown): value is ToolCall {
 }
 
 function isAsk(value: unknown): value is Ask {
-  return isObject(value);
+  return askProblem(value) === null;
 }
 
 function isDecision(value: unknown): value is Decision {

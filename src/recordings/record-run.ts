@@ -4,12 +4,11 @@ import { type RunLike, idOf } from '../client/control.js';
 import { partsOfClient } from '../client/create-client.js';
 import { InputError, NoRunError } from '../core/errors.js';
 import { visible } from '../core/state/summaries.js';
-import { isObject } from '../core/text/json.js';
 import { readRun } from '../history/read-run.js';
 import { readSegments } from '../history/segments.js';
 import type { Archive, BlobStore } from '../storage/blob-store.js';
 import { calledRuns, recordEvents } from './record-histories.js';
-import { type RecordedRun, type Recording, createRecording } from './recording.js';
+import { type RecordedRun, type Recording, blobsIn, createRecording } from './recording.js';
 import { findSecret, withoutSecretsIn } from './secrets.js';
 
 /** Options of `recordRun`. */
@@ -105,7 +104,7 @@ async function readBlobs(
   store: BlobStore,
   runs: readonly RecordedRun[],
 ): Promise<Readonly<Record<string, string>>> {
-  const names = [...blobsIn(runs)].toSorted();
+  const names = [...blobsIn(runs).keys()].toSorted();
   const texts = await Promise.all(
     names.map(async (sha256) => {
       try {
@@ -122,15 +121,4 @@ async function readBlobs(
     }),
   );
   return Object.fromEntries(texts);
-}
-
-function blobsIn(value: unknown, found = new Set<string>()): ReadonlySet<string> {
-  if (Array.isArray(value)) for (const one of value) blobsIn(one, found);
-  else if (isObject(value)) {
-    const { sha256, bytes } = value;
-    const isRef = typeof sha256 === 'string' && /^[0-9a-f]{64}$/.test(sha256);
-    if (isRef && typeof bytes === 'number') found.add(sha256);
-    for (const one of Object.values(value)) blobsIn(one, found);
-  }
-  return found;
 }

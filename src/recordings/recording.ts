@@ -1,35 +1,8 @@
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
 import type { AgentDefinition, ModelPrice } from '../core/definition/definition.js';
-import { InputError } from '../core/errors.js';
-import { definitionShape } from '../core/guards/definition.js';
-import { priceShape } from '../core/guards/state.js';
 import type { Ask } from '../core/input/inbox.js';
 import type { RunInput } from '../core/input/input.js';
-import { visible } from '../core/state/summaries.js';
-import { type Spent, spentShape } from '../core/state/turn.js';
-import { type Json, isObject, parseJson, sha256Hex } from '../core/text/json.js';
-import {
-  type Shape,
-  amount,
-  fields,
-  hex,
-  json,
-  list,
-  nullable,
-  oneOf,
-  optional,
-  shape,
-  table,
-  tagged,
-  text,
-} from '../core/text/shape.js';
-import {
-  callShape,
-  decisionShape,
-  messageShape,
-  outcomeShape,
-} from '../core/transcript/message-shapes.js';
+import type { Spent } from '../core/state/turn.js';
+import { type Json, isObject } from '../core/text/json.js';
 import type { Message, ToolCall } from '../core/transcript/messages.js';
 import type { Outcome } from '../core/transcript/outcome.js';
 import type { Decision, Request, RequestKind } from '../core/transcript/request.js';
@@ -171,209 +144,27 @@ export interface Recording {
   readonly blobs: Readonly<Record<string, string>>;
 }
 
-const FORMAT = 'perdure/recording';
-const VERSION = 1;
-
 /** Returns a recording of these runs. */
 export function createRecording(
   runs: readonly RecordedRun[],
   blobs: Readonly<Record<string, string>>,
 ): Recording {
-  return { format: FORMAT, version: VERSION, runs, blobs };
+  return { format: 'perdure/recording', version: 1, runs, blobs };
 }
 
-const ask = shape<Ask>('an object', isObject);
-const recordedValue = shape<Json>('an object', isObject);
-const call: Shape<ToolCall> = callShape;
-const place = { at: amount, turn: amount, step: amount };
-
-const aboutShape = fields<RecordedRequest>({
-  kind: shape<RequestKind>('a kind of request', (value) => typeof value === 'string'),
-  tool: optional(text),
-  arguments: optional(text),
-  shown: optional(text),
-});
-
-const fact = tagged<RecordedFact, 'type'>('type', {
-  reply: fields<FactOf<'reply'>>({
-    ...place,
-    type: oneOf('reply'),
-    reply: recordedValue,
-    tookMs: amount,
-    summary: optional(oneOf(true)),
-  }),
-  result: fields({
-    ...place,
-    type: oneOf('result'),
-    call,
-    effect: text,
-    result: recordedValue,
-  }),
-  activity: fields({
-    at: amount,
-    type: oneOf('activity'),
-    activity: text,
-    input: json,
-    result: json,
-  }),
-  failure: fields({
-    at: amount,
-    type: oneOf('failure'),
-    activity: text,
-    input: json,
-    error: fields<{ readonly type: string; readonly message: string }>({
-      type: text,
-      message: text,
-    }),
-  }),
-  message: fields({ at: amount, type: oneOf('message'), message: ask }),
-  decision: fields<FactOf<'decision'>>({
-    at: amount,
-    type: oneOf('decision'),
-    decision: decisionShape,
-    about: optional(aboutShape),
-  }),
-  control: fields({ at: amount, type: oneOf('control'), name: text, input: json }),
-  called: fields({ at: amount, type: oneOf('called'), call: text, run: text }),
-  cancel: fields({ at: amount, type: oneOf('cancel') }),
-});
-
-const recorded = fields<RecordedRun>({
-  id: text,
-  agent: text,
-  startedAt: amount,
-  endedAt: nullable(amount),
-  input: fields<Pick<RunInput, 'agent' | 'message'>>({
-    agent: text,
-    message: optional(text),
-  }),
-  definitions: list(definitionShape),
-  price: optional(priceShape),
-  window: optional(amount),
-  facts: list(fact),
-  messages: list(messageShape),
-  outcome: nullable(outcomeShape),
-  spent: spentShape,
-});
-
-const header = fields<Pick<Recording, 'format' | 'version'>>({
-  format: shape(`"${FORMAT}"`, (value) => value === FORMAT),
-  version: shape(
-    `${VERSION}; a newer version of perdure has made the recording, or record the run again`,
-    (value) => value === VERSION,
-  ),
-});
-const atLeastOne = shape<readonly RecordedRun[]>(
-  'a list with the recorded run',
-  (value) => Array.isArray(value) && value.length > 0,
-);
-
-/**
- * Checks a recording that was read from a file, field by field. Throws an `InputError` that names the
- * first wrong field.
- */
-export function parseRecording(value: unknown): Recording {
-  const problem =
-    header(value, 'recording') ??
-    fields<Pick<Recording, 'runs' | 'blobs'>>({ runs: atLeastOne, blobs: table(text) })(
-      value,
-      'recording',
-    ) ??
-    fields<Pick<Recording, 'runs'>>({ runs: list(recorded) })(value, 'recording');
-  if (problem !== null) throw new InputError(problem);
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked field by field
-  const recording = value as Recording;
-  const wrong = Object.entries(recording.blobs).find(([name, one]) => sha256Hex(one) !== name)?.[0];
-  if (wrong === undefined) return recording;
-  throw new InputError(
-    `recording.blobs: expected the text with the SHA-256 ${visible(wrong.slice(0, 64))}, got another one`,
-  );
-}
-
-/** The folder with the large texts of a recording, beside its file. */
-function blobFolder(file: string): string {
-  return `${file.replace(/\.json$/, '')}.blobs`;
-}
-
-/**
- * Writes a recording to a file, and its large texts to a folder beside it, such as `case.blobs` for
- * `case.json`.
- *
- * @example
- * ```ts
- * import { createClient } from 'perdure/client';
- * import { recordRun, writeRecording } from 'perdure/testing';
- *
- * const client = await createClient();
- * await writeRecording('test/cases/desk-17.json', await recordRun(client, 'desk-17'));
- * ```
- */
-export async function writeRecording(file: string, recording: Recording): Promise<void> {
-  const { blobs, ...rest } = recording;
-  const names = Object.keys(blobs).toSorted();
-  await mkdir(dirname(file), { recursive: true });
-  if (names.length > 0) await mkdir(blobFolder(file), { recursive: true });
-  for (const sha256 of names) await writeFile(join(blobFolder(file), sha256), blobs[sha256] ?? '');
-  await writeFile(file, `${JSON.stringify({ ...rest, blobs: names }, null, 2)}\n`);
-}
-
-/**
- * Reads a recording that `writeRecording` or `perdure record` has written. Rejects with an
- * `InputError` that names the file and the first wrong field.
- *
- * @example
- * ```ts
- * import { readRecording } from 'perdure/testing';
- *
- * const recording = await readRecording('test/cases/desk-17.json');
- * console.log(recording.runs[0]?.agent);
- * ```
- */
-export async function readRecording(file: string): Promise<Recording> {
-  const name = visible(file);
-  const content = await readText(file, `${name}: expected a readable recording`);
-  const value = parseJson(content);
-  if (!isObject(value)) {
-    throw new InputError(`${name}: expected JSON as perdure record writes it, got something else`);
+/** Returns the SHA-256 of each large text to which a value refers, with the place of its first reference. */
+export function blobsIn(
+  value: unknown,
+  path = '',
+  found = new Map<string, string>(),
+): ReadonlyMap<string, string> {
+  if (Array.isArray(value)) {
+    for (const [index, one] of value.entries()) blobsIn(one, `${path}[${index}]`, found);
+  } else if (isObject(value)) {
+    const { sha256, bytes } = value;
+    const isRef = typeof sha256 === 'string' && /^[0-9a-f]{64}$/.test(sha256);
+    if (isRef && typeof bytes === 'number' && !found.has(sha256)) found.set(sha256, path);
+    for (const [name, one] of Object.entries(value)) blobsIn(one, `${path}.${name}`, found);
   }
-  if (isObject(value['blobs'])) return await named(name, () => parseRecording(value));
-  const problem = fields<{ readonly blobs: readonly string[] }>({ blobs: list(hex(64)) })(
-    value,
-    'recording',
-  );
-  const names = Array.isArray(value['blobs']) ? value['blobs'] : [];
-  return await named(name, async () => {
-    const known = header(value, 'recording') ?? problem;
-    if (known !== null) throw new InputError(known);
-    const blobs = Object.fromEntries(
-      await Promise.all(names.map(async (sha256) => await readBlob(file, String(sha256)))),
-    );
-    return parseRecording({ ...value, blobs });
-  });
-}
-
-/** Adds the name of a file to an `InputError`. */
-async function named<T>(name: string, read: () => T | Promise<T>): Promise<T> {
-  try {
-    return await read();
-  } catch (error) {
-    if (!InputError.isInstance(error)) throw error;
-    throw new InputError(`${name}: ${error.message}`, { cause: error });
-  }
-}
-
-async function readBlob(file: string, sha256: string): Promise<readonly [string, string]> {
-  const path = join(blobFolder(file), sha256);
-  const content = await readText(path, `blobs: expected the text in ${visible(path)}`);
-  if (sha256Hex(content) === sha256) return [sha256, content];
-  throw new InputError(`blobs: expected the recorded text in ${visible(path)}, got another one`);
-}
-
-async function readText(file: string, expected: string): Promise<string> {
-  try {
-    return await readFile(file, 'utf8');
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new InputError(`${expected}, got an error (${reason})`, { cause: error });
-  }
+  return found;
 }

@@ -3,6 +3,7 @@ import { InputError } from '../core/errors.js';
 import type { Limits } from '../core/definition/definition.js';
 import { type Json, canonicalJson, isObject, sha256Hex } from '../core/text/json.js';
 import type { Outcome } from '../core/transcript/outcome.js';
+import { show } from '../core/text/text.js';
 import { parseCallId } from '../core/transcript/messages.js';
 import type { Request } from '../core/transcript/request.js';
 import { decodeEvent } from '../history/decode-event.js';
@@ -105,7 +106,7 @@ export async function rerun(
   const agent = given ?? recordedAgent(recording);
   if (root.agent !== agent.name) {
     throw new InputError(
-      `agent: expected "${root.agent}", as recorded, got "${agent.name}"; give the agent of the recording`,
+      `agent: expected ${show(root.agent)}, as recorded, got ${show(agent.name)}; give the agent of the recording`,
     );
   }
   if (root.input.fork !== undefined) {

@@ -6,9 +6,14 @@ import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { evaluation } from '../../src/cli/commands/eval.js';
 import { rerun as rerunCommand } from '../../src/cli/commands/rerun.js';
+import { junitReport } from '../../src/cli/reports/eval-report.js';
 import { playRun } from '../../src/memory/run-in-memory.js';
-import { type EvalProgress, evaluate } from '../../src/recordings/evaluate.js';
-import { writeRecording } from '../../src/recordings/recording.js';
+import {
+  type EvalProgress,
+  type EvaluateOptions,
+  evaluate,
+} from '../../src/recordings/evaluate.js';
+import { writeRecording } from '../../src/recordings/recording-files.js';
 import { recordingOf } from '../../src/recordings/rerun.js';
 import {
   type Stub,
@@ -193,6 +198,39 @@ describe('an evaluation', () => {
   ])('refuses %j', async (options, message) => {
     const given = { model: same, ...options } as Parameters<typeof evaluate>[1];
     await expect(evaluate(folder, given)).rejects.toThrow(message);
+  });
+
+  test.each([
+    ['runs', 0, 'runs: expected a whole number from 1 to 100, got 0'],
+    [
+      'model',
+      undefined,
+      'model: expected the name of a model, an entry, an adapter, or a function',
+    ],
+    ['agents', 7, 'agents: expected a list of agents, got 7'],
+    ['scorers', null, 'scorers: expected an object of functions, got null'],
+    ['gates', 7, 'gates: expected an object, got 7'],
+    ['onProgress', 7, 'onProgress: expected a function, got 7'],
+  ])('names an option of another type: %s', async (name, value, message) => {
+    const options = { model: 'm', [name]: value } as EvaluateOptions;
+    await expect(evaluate('cases', options)).rejects.toThrow(message);
+  });
+
+  test('writes JUnit that is XML, whatever a model answers', () => {
+    const name = 'a]]>b<c>&"\u0000\u001B\uFFFE\uFFFF\uD800';
+    const candidate = { run: null, scores: {}, error: name };
+    const report = junitReport(
+      {
+        cases: [{ name, recorded: null, replayed: null, candidates: [candidate] }],
+        gates: [{ name, bound: 0, actual: null, passed: false }],
+        passed: false,
+      },
+      name,
+    );
+    const safe = 'a]]&gt;b&lt;c&gt;&amp;&quot;\\u0000\\u001b\\ufffe\\uffff\\ud800';
+    expect(report.split(safe).length).toBeGreaterThan(4);
+    // oxlint-disable-next-line no-control-regex -- they are the subject
+    expect(report).not.toMatch(/[\u0000-\u0008\u000B-\u001F\uFFFE\uFFFF]|\]\]>/);
   });
 
   test('names a folder without recordings', async () => {

@@ -1,11 +1,16 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { playRun } from '../../src/memory/run-in-memory.js';
-import { type Recording, parseRecording, readRecording } from '../../src/recordings/recording.js';
-import { recordingOf } from '../../src/recordings/rerun.js';
+import type { Recording } from '../../src/recordings/recording.js';
+import {
+  parseRecording,
+  readRecording,
+  writeRecording,
+} from '../../src/recordings/recording-files.js';
+import { recordingOf, rerun } from '../../src/recordings/rerun.js';
 import { findSecret, withoutSecretsIn } from '../../src/recordings/secrets.js';
 import { learnSecrets } from '../../src/secrets/known.js';
 import { replyCall, replyText } from '../../src/testing.js';
@@ -132,13 +137,106 @@ describe('a file that is not a recording', () => {
     expect(refused).toBeGreaterThan(fields.length * 3);
   });
 
+  type Fact = Record<string, unknown> & { type: string };
+  const CHANGES: Readonly<
+    Record<string, [(run: Record<string, unknown>, whole: Record<string, unknown>) => void, string]>
+  > = {
+    'a reply without its text': [
+      (run) => delete ofType(run, 'reply')['text'],
+      'recording.runs[0].facts[0].reply.text: expected a string, got undefined',
+    ],
+    'a reply with a large text that is not there': [
+      (run) => (ofType(run, 'reply')['blob'] = { sha256: '0'.repeat(64), bytes: 3 }),
+      `recording.runs[0].facts[0].reply.blob: expected a text in blobs, got ${'0'.repeat(64)}, which is not there; restore it, or record the run again`,
+    ],
+    'a result without its text': [
+      (run) => delete ofType(run, 'result')['text'],
+      'recording.runs[0].facts[1].result.text: expected a string, got undefined',
+    ],
+    'a result of another kind': [
+      (run) => (ofType(run, 'result')['ok'] = 'yes'),
+      'recording.runs[0].facts[1].result.ok: expected one of true, false, unknown, not_started, undecided, got "yes"',
+    ],
+    'a time after all times': [
+      (run) => (run['startedAt'] = 1e308),
+      'recording.runs[0].startedAt: expected a Unix time in ms, until the year 9999, got 1e+308',
+    ],
+    'an option that no run starts with': [
+      (run) => (run['input'] = { agent: 'desk', message: 'Go', models: { m: {} } }),
+      'recording.runs[0].input: ',
+    ],
+    'a limit that is no number': [
+      (run) => (run['input'] = { agent: 'desk', message: 'Go', limits: { steps: 'many' } }),
+      'recording.runs[0].input: limits.steps: expected a positive whole number, or null for none, got "many"',
+    ],
+    'a message that no run accepts': [
+      (run) => (run['facts'] = [{ at: 1, type: 'message', message: { message: 7 } }]),
+      'recording.runs[0].facts[0].message: ',
+    ],
+    'a run twice': [
+      (run, whole) => (whole['runs'] = [run, run]),
+      'recording.runs[1].id: expected an id of its own, got "memory" again; remove the second run',
+    ],
+    'a window of 0 tokens': [
+      (run) => (run['window'] = 0),
+      'recording.runs[0].window: expected a number above 0, got 0',
+    ],
+    'another version': [
+      (_, whole) => (whole['version'] = 2),
+      'recording.version: expected 1, got 2; read it with the version of perdure that wrote it, or record the run again',
+    ],
+  };
+  function ofType(run: Record<string, unknown>, type: string): Record<string, unknown> {
+    const found = (run['facts'] as Fact[]).find((one) => one.type === type)!;
+    return found[type] as Record<string, unknown>;
+  }
+
+  test.each(Object.entries(CHANGES))('%s is named', (_what, [change, message]) => {
+    expect(() => parseRecording(changed(change))).toThrow(message);
+  });
+
+  test.each([
+    ['{"format":', /case\.json: expected JSON as perdure record writes it, got other text \(/],
+    ['[]', 'case.json: expected JSON as perdure record writes it, got []; record the run again'],
+  ])('%j is no recording', async (content, message) => {
+    const file = join(folder, 'case.json');
+    await writeFile(file, content);
+    await expect(readRecording(file)).rejects.toThrow(message);
+  });
+
+  test('a device is refused: reading it would not end', async () => {
+    await expect(readRecording('/dev/zero')).rejects.toThrow(
+      '/dev/zero: expected a recording, got a folder, a pipe, or a device',
+    );
+  });
+
+  test('a byte order mark is ignored, and keys of prototypes change nothing', async () => {
+    const file = join(folder, 'case.json');
+    const content = JSON.stringify({ ...recording, blobs: [] });
+    await writeFile(file, `\uFEFF${content.replace('{', '{"__proto__":{"runs":[]},')}`);
+    const read = await readRecording(file);
+    expect(read.runs).toEqual(recording.runs);
+    expect((await rerun(read)).divergence).toBeNull();
+  });
+
+  test('nothing is written outside of the folder of a recording', async () => {
+    const written = writeRecording(join(folder, 'out.json'), {
+      ...recording,
+      blobs: { '../escaped': 'x' },
+    });
+    await expect(written).rejects.toThrow(
+      'recording.blobs: expected the text with the SHA-256 "../escaped", got another one',
+    );
+    expect(await readdir(folder)).not.toContain('escaped');
+  });
+
   test.each([
     ['a path as the name of a large text', ['../../secret'], /recording\.blobs\[0\]: expected/],
     ['a missing one', ['0'.repeat(64)], /blobs: expected the text in/],
     [
       'one with other words',
       { ['0'.repeat(64)]: 'x' },
-      /blobs: expected the text with the SHA-256 0000/,
+      /blobs: expected the text with the SHA-256 "0000/,
     ],
     ['no list', 7, /recording\.blobs: expected/],
   ])('%s', async (_what, blobs, message) => {

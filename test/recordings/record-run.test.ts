@@ -176,7 +176,11 @@ describe('reading a recording names the wrong field', () => {
       runs: { facts: Record<string, unknown>[]; messages: Record<string, unknown>[] }[];
     };
   test.each<[string, (value: ReturnType<typeof copy>) => void, RegExp]>([
-    ['the version', (value) => (value.version = 2), /recording\.version: expected 1; .*got 2/],
+    [
+      'the version',
+      (value) => (value.version = 2),
+      /recording\.version: expected 1, got 2; read it/,
+    ],
     ['the format', (value) => (value.format = 'x'), /recording\.format: expected "perdure/],
     [
       'no run',

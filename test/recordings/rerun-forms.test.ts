@@ -7,7 +7,8 @@ import { defineGraph } from '../../src/graphs/define-graph.js';
 import { planAndExecute } from '../../src/graphs/plan-and-execute.js';
 import { text } from '../../src/graphs/values.js';
 import { type MemoryOptions, playRun } from '../../src/memory/run-in-memory.js';
-import { parseRecording, type Recording } from '../../src/recordings/recording.js';
+import type { Recording } from '../../src/recordings/recording.js';
+import { parseRecording } from '../../src/recordings/recording-files.js';
 import { recordingOf, rerun } from '../../src/recordings/rerun.js';
 import {
   answer,

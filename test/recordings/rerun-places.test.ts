@@ -5,7 +5,8 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineGraph } from '../../src/graphs/define-graph.js';
 import { type MemoryOptions, playRun } from '../../src/memory/run-in-memory.js';
 import { binaryClassify, classify } from '../../src/output/classes/classes.js';
-import { type Recording, parseRecording } from '../../src/recordings/recording.js';
+import type { Recording } from '../../src/recordings/recording.js';
+import { parseRecording } from '../../src/recordings/recording-files.js';
 import { recordingOf, rerun } from '../../src/recordings/rerun.js';
 import {
   type ScriptStep,

@@ -1,7 +1,7 @@
 import { visible } from '../../core/state/summaries.js';
 import { escapeJson } from '../../core/text/text.js';
 import { recordFrom } from '../../recordings/record-run.js';
-import { writeRecording } from '../../recordings/recording.js';
+import { writeRecording } from '../../recordings/recording-files.js';
 import { type CliContext, type Command, EXIT, type ExitCode, UsageError } from '../context.js';
 import { formatCount } from '../format/format.js';
 import { withOptions } from '../input/options.js';

@@ -1,5 +1,5 @@
 import { visible } from '../../core/state/summaries.js';
-import { readRecording } from '../../recordings/recording.js';
+import { readRecording } from '../../recordings/recording-files.js';
 import { rerun as rerunRecording } from '../../recordings/rerun.js';
 import { nearestFirst } from '../../validation/check-options.js';
 import { type CliContext, type Command, EXIT, type ExitCode, UsageError } from '../context.js';

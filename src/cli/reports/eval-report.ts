@@ -187,7 +187,8 @@ const ENTITIES: Readonly<Record<string, string>> = {
   '"': '&quot;',
 };
 
-/** Escapes a text for XML, which has no form for control characters. */
+/** Escapes a text for XML, which has no form for control characters and these two. */
 function escape(text: string): string {
-  return visible(text).replaceAll(/[&<>"]/g, (one) => ENTITIES[one] ?? one);
+  const safe = visible(text).replaceAll('\uFFFE', '\\ufffe').replaceAll('\uFFFF', '\\uffff');
+  return safe.replaceAll(/[&<>"]/g, (one) => ENTITIES[one] ?? one);
 }

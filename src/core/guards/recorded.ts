@@ -4,7 +4,9 @@ import type { BudgetName } from '../definition/definition.js';
 import type { Verdict } from '../definition/rules.js';
 import type { AskReceipt } from '../input/inbox.js';
 import type { RetrievedDocument } from '../rules/documents.js';
+import { isObject } from '../text/json.js';
 import {
+  type Shape,
   amount,
   count,
   either,
@@ -17,6 +19,7 @@ import {
   nullable,
   oneOf,
   optional,
+  shape,
   tagged,
   text,
   yes,
@@ -192,7 +195,7 @@ const parsed = either(
   }),
 );
 
-const reply = fields<RecordedReply>({
+export const replyShape = fields<RecordedReply>({
   text,
   blob: optional(blobShape),
   calls: optional(list(requestedCallShape)),
@@ -243,23 +246,32 @@ const readsResult = fields<RunReadsResult>({
     }),
   ),
 });
-const toolResult = either(
-  succeeded,
-  failed,
-  fields<Extract<RunToolResult, { message: string }>>({
-    ok: oneOf('unknown', 'not_started'),
-    message: text,
-    ...generated,
-  }),
-  fields<Extract<RunToolResult, { ok: 'undecided' }>>({
-    ok: oneOf('undecided'),
-    verdict: verdictShape,
-    parsed: optional(parsedShape),
-  }),
-);
+const undecided = fields<Extract<RunToolResult, { ok: 'undecided' }>>({
+  ok: oneOf('undecided'),
+  verdict: verdictShape,
+  parsed: optional(parsedShape),
+});
+const notExecuted = fields<Extract<RunToolResult, { message: string }>>({
+  ok: oneOf('unknown', 'not_started'),
+  message: text,
+  ...generated,
+});
+const anyOk = shape<never>('one of true, false, unknown, not_started, undecided', () => false);
+/** Its field `ok` says which others it has. */
+export const toolResultShape: Shape<RunToolResult> = (value, at) => {
+  const { ok } = isObject(value) ? value : {};
+  if (ok === true) return succeeded(value, at);
+  if (ok === false) return failed(value, at);
+  if (ok === 'undecided') return undecided(value, at);
+  const isKnown = ok === 'unknown' || ok === 'not_started';
+  return isKnown || !isObject(value) ? notExecuted(value, at) : anyOk(ok, `${at}.ok`);
+};
 
 const functionResult = either(
-  fields<Extract<RunFunctionResult, { happened: true }>>({ happened: yes, result: toolResult }),
+  fields<Extract<RunFunctionResult, { happened: true }>>({
+    happened: yes,
+    result: toolResultShape,
+  }),
   fields<Extract<RunFunctionResult, { happened: false }>>({ happened: oneOf(false) }),
   fields<Extract<RunFunctionResult, { happened: 'unknown' }>>({
     happened: oneOf('unknown'),
@@ -316,8 +328,8 @@ const followResult = tagged<FollowRunResult, 'type'>('type', {
   }),
 });
 
-export const isReply = guard(reply);
-export const isToolResult = guard(toolResult);
+export const isReply = guard(replyShape);
+export const isToolResult = guard(toolResultShape);
 export const isReadsResult = guard(readsResult);
 export const isFunctionResult = guard(functionResult);
 export const isRunConfig = guard(configShape);
