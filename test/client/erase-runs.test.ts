@@ -51,6 +51,20 @@ const load = defineTool({
   effect: 'read',
   execute: ({ what }) => `${what} ${'z'.repeat(400_000)}`,
 });
+/** What `hold` reports while it waits. */
+let reported = '';
+const hold = defineTool({
+  name: 'hold',
+  description: 'Waits until it is canceled.',
+  input: z.object({}),
+  effect: 'read',
+  heartbeat: '30 seconds',
+  execute: async (_input, context) => {
+    context.heartbeat({ at: reported });
+    await once(context.signal, 'abort');
+    return 'canceled';
+  },
+});
 const helper = defineAgent({
   name: 'helper',
   description: 'Helps.',
@@ -62,13 +76,14 @@ const desk = defineAgent({
   name: 'desk',
   instructions: 'Load what is asked for.',
   model: 'm',
-  tools: [load],
+  tools: [load, hold],
   agents: [helper],
 });
 const model = {
   async call({ messages }: { readonly messages: readonly { role: string; text?: string }[] }) {
     const last = messages.at(-1);
     if (last?.role !== 'user') return replyText('Done.');
+    if (last.text === 'hold') return replyCall('hold', {});
     const [, word, what = ''] = /(load|help) (\S+)/.exec(last.text ?? '') ?? [];
     if (word === 'help') return replyCall('helper', { message: `load ${what}` });
     return word === 'load' ? replyCall('load', { what }) : replyText('Hello.');
@@ -295,4 +310,68 @@ test('no text is removed while anything that may refer to it cannot be read', as
   });
   await expect.poll(async () => (await eraseNow({ orphans: true })).unreadable).toEqual([]);
   expect(await filesWith(word)).toEqual([]);
+});
+
+test('a text stays that only a heartbeat, a schedule, another namespace, or a new run names', async () => {
+  const blobs = fileBlobStore(join(server.home, 'blobs'));
+  const put = async (text: string) => (await blobs.put(`${text} ${randomUUID()}`)).sha256;
+  const inner = await put('inner');
+  const held = {
+    heartbeat: await put('heartbeat'),
+    schedule: await put('schedule'),
+    namespace: await put('namespace'),
+    workflow: await put(`workflow, which names ${inner}`),
+  };
+  const free = await put('free');
+
+  reported = held.heartbeat;
+  const { id } = await client.start('desk', 'hold');
+  const raw = new Client({ connection });
+  const beats = async (): Promise<boolean> =>
+    (await raw.workflow.getHandle(id).describe()).raw.pendingActivities?.some(
+      ({ heartbeatDetails }) => heartbeatDetails?.payloads?.length,
+    ) ?? false;
+  await expect.poll(beats, { timeout: 20_000 }).toBe(true);
+  const started = { workflowType: 'other', taskQueue: 'nowhere' };
+  const schedule = await raw.schedule.create({
+    scheduleId: `s-${randomUUID()}`,
+    spec: { intervals: [{ every: '30 days' }] },
+    action: { type: 'startWorkflow', ...started, args: [{ blob: held.schedule }] },
+  });
+  const namespace = `elsewhere-${randomUUID()}`;
+  await raw.workflowService.registerNamespace({
+    namespace,
+    workflowExecutionRetentionPeriod: { seconds: 86_400 as never },
+  });
+  const elsewhere = new Client({ connection, namespace });
+  const start = async (from: Client, blob: string) =>
+    await from.workflow.start('other', {
+      taskQueue: 'nowhere',
+      workflowId: `w-${randomUUID()}`,
+      args: [{ blob }],
+    });
+  await expect
+    .poll(async () => await start(elsewhere, held.namespace).catch(() => null), { timeout: 30_000 })
+    .not.toBeNull();
+  const other = await start(raw, held.workflow);
+
+  const only = await eraseNow({ orphans: true, dryRun: true, namespaces: [] });
+  expect(only.removed.blobs).toBe(2);
+  const { removed, unreadable } = await eraseNow({ orphans: true });
+  expect(unreadable).toEqual([]);
+  expect(removed).toEqual({ histories: 0, archived: 0, blobs: 1 });
+  const names = async () => (await blobs.erasure?.list())?.map(({ sha256 }) => sha256) ?? [];
+  expect(await names()).toEqual(expect.arrayContaining([...Object.values(held), inner]));
+  expect(await names()).not.toContain(free);
+
+  await client.cancel(id);
+  await schedule.delete();
+  await other.terminate();
+  await raw.workflowService.deleteWorkflowExecution({
+    namespace: 'default',
+    workflowExecution: { workflowId: other.workflowId },
+  });
+  await expect
+    .poll(async () => await eraseNow({ orphans: true }).then(names), { timeout: 30_000 })
+    .toEqual([held.namespace]);
 });

@@ -37,6 +37,9 @@ const ABOUT =
 /** The runs that are named before the rest is only counted. */
 const SHOWN = 20;
 
+const WAITING =
+  'Erasing. The server removes histories in the background; of a run that has just ended, after half a minute.';
+
 /** `erase ID...`: removes runs that have ended, with everything that is stored of them. */
 export const erase: Command<EraseCommandOptions> = {
   declare: (entry) =>
@@ -72,6 +75,7 @@ export const erase: Command<EraseCommandOptions> = {
     // Only what was shown.
     const { tag: _tag, before: _before, ...rest } = wanted;
     const runs = plan.runs.map(({ id }) => id);
+    if (runs.length > 0 || plan.continued.length > 0) context.note(WAITING);
     const done = await attempt(runs.length === 0 ? wanted : { ...rest, runs });
     const refused = [...plan.refused, ...done.refused].filter(
       ({ id }, index, all) => all.findIndex((one) => one.id === id) === index,
