@@ -3,7 +3,6 @@ import type { BundleOptions, WorkerOptions, WorkerPlugin, BundlerPlugin } from '
 import { InputError } from '../core/errors.js';
 import { type Config, defineConfig } from '../config.js';
 import { assertPluginOptions, type PluginOptions } from './options.js';
-import { rateOf } from '../models/model-entry.js';
 import type { WorkerParts } from './parts.js';
 import { pollsHere } from '../live/process-hub.js';
 import { type Keyring, keyringFrom } from '../encryption/keyring.js';
@@ -134,7 +133,7 @@ function mergeActivities(theirs: object, ours: object): object {
 
 /** Returns the workflow types that the worker's code must have. */
 function neededWorkflows(models: Config['models'] = {}): readonly string[] {
-  const isRated = Object.values(models).some((entry) => rateOf(entry) !== null);
+  const isRated = Object.values(models).some(({ rate }) => rate !== undefined);
   return isRated ? ['agent', 'rate'] : ['agent'];
 }
 

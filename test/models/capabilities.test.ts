@@ -5,7 +5,7 @@ import {
   type ModelCapabilities,
   getCapabilities,
 } from '../../src/models/known-models.js';
-import { createModelCatalog, type ModelEntry } from '../../src/models/model-entry.js';
+import { createModelCatalog, rateOf, type ModelEntry } from '../../src/models/model-entry.js';
 import { toParameters } from '../../src/models/model.js';
 
 describe('getCapabilities', () => {
@@ -133,6 +133,28 @@ describe('the capabilities of a resolved model', () => {
   test('are refused without a key that is in place of its variable', () => {
     const create = () => createModelCatalog({ mine: { apiKeyEnv: 'sk-hunter2' } }, {});
     expect(create).toThrow(/^models\.mine: apiKeyEnv: (?!.*hunter2).*not the key$/);
+  });
+});
+
+describe('the rate of a model', () => {
+  test.each<[unknown, string]>([
+    [{}, 'models.mine: rate: expected `requests`, `tokens`, or both, such as { requests: 60'],
+    [{ requests: 0 }, 'models.mine: rate.requests: expected a number above 0, got 0'],
+    [{ tokens: '9' }, 'models.mine: rate.tokens: expected a number above 0, got "9"'],
+    [{ requests: 1, per: 10 }, 'rate.per: expected a whole number of ms or words such as'],
+    [{ rpm: 5 }, 'rate: "rpm" is not an option'],
+  ])('cannot be %j', (rate, message) => {
+    const call = async () => await Promise.reject(new Error('never called'));
+    for (const entry of [{ rate }, { rate, call }]) {
+      const entries = { mine: entry as unknown as ModelEntry };
+      expect(() => createModelCatalog(entries, {})).toThrow(message);
+    }
+  });
+
+  test('is one minute, unless it names a time', () => {
+    expect(rateOf({ rate: { requests: 60 } })).toEqual({ requests: 60, perMs: 60_000 });
+    expect(rateOf({ rate: { tokens: 5, per: '1 day' } })).toEqual({ tokens: 5, perMs: 86_400_000 });
+    expect(rateOf({})).toBeNull();
   });
 });
 

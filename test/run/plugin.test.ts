@@ -69,13 +69,14 @@ describe('the options of a worker', () => {
 describe('the workflows file of a worker of your own', () => {
   const plugin = perdurePlugin({ agents: [agent], models });
   /** The plugin without perdure's own modules: to bundle them takes two seconds of CPU time. */
-  const light: BundlerPlugin = {
+  const lightened = (whole: BundlerPlugin): BundlerPlugin => ({
     name: 'light',
     configureBundler(given) {
-      const hook = plugin.configureBundler?.(given).webpackConfigHook;
+      const hook = whole.configureBundler?.(given).webpackConfigHook;
       return { ...given, ...(hook && { webpackConfigHook: hook }) };
     },
-  };
+  });
+  const light = lightened(plugin);
   const engine = JSON.stringify(fileURLToPath(new URL('../../src/workflow.ts', import.meta.url)));
   const logger = new DefaultLogger('ERROR', () => undefined);
   const own = 'export async function mine() {}\n';
@@ -104,6 +105,20 @@ describe('the workflows file of a worker of your own', () => {
     await expect(bundle(code, { name, shown })).rejects.toThrow(
       /^plugin perdure: .*: expected an export `agent`, got none; add: export \{ agent \} from 'perdure\/workflow';$/,
     );
+  });
+
+  test('is refused without `rate` if a model has one', async () => {
+    const rated = perdurePlugin({
+      agents: [agent],
+      models: { m: { baseUrl: 'http://127.0.0.1:1/v1', rate: { requests: 60 } } },
+    });
+    const used = [lightened(rated)];
+    const code = "export { agent } from './engine';\n";
+    await expect(bundle(code, { used })).rejects.toThrow(
+      "expected an export `rate`, got none; add: export { rate } from 'perdure/workflow';",
+    );
+    const both = `${code}export async function rate() {}\n`;
+    await expect(bundle(both, { used })).resolves.toHaveProperty('code');
   });
 
   test.each([

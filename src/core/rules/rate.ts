@@ -39,8 +39,8 @@ export interface Block {
 
 /** The share of an allowance that is handed out. The rest absorbs delays on the way to the provider. */
 const HANDED_OUT = 0.97;
-/** The share of the allowance's time by which a use may be late. */
-const LATE_SHARE = (1 - HANDED_OUT) / 2;
+/** The shares of the allowance's time, and of the time between two uses, by which a use may be late. */
+const LATE_SHARES = { time: (1 - HANDED_OUT) / 2, gap: 3 / 4 };
 /** The share of the allowance's time that one block covers: what a lost holder costs at most. */
 const BLOCK_SHARE = 1 / 20;
 const [MIN_BLOCK_MS, MAX_BLOCK_MS] = [1_000, 5_000];
@@ -80,7 +80,7 @@ export function gapMs({ requests = Infinity, tokens = Infinity, perMs }: Rate, e
  * must fit into a window that slides.
  */
 export function graceMs({ requests = 1, perMs }: Rate): number {
-  return Math.min(perMs * LATE_SHARE, perMs / requests / 2);
+  return Math.min(perMs * LATE_SHARES.time, (perMs / requests) * LATE_SHARES.gap);
 }
 
 /**
