@@ -1,3 +1,6 @@
+import { InputError } from '../core/errors.js';
+import { isObject } from '../core/text/json.js';
+import { show } from '../core/text/text.js';
 import type { Outcome } from '../core/transcript/outcome.js';
 
 /** What the matchers read of a run: that of `runInMemory`, of `rerun`, or one put together from a client. */
@@ -56,9 +59,10 @@ export const matchers = {
   /** The run has ended so: a status, a reason, or some fields of the outcome. */
   toEndAs(
     this: MatcherContext,
-    { outcome }: CheckedRun,
+    run: CheckedRun,
     expected: string | Readonly<Record<string, unknown>>,
   ): MatcherResult {
+    const { outcome } = checked(run);
     if (outcome === null) return { pass: this.isNot, message: () => NOT_ENDED };
     const pass =
       typeof expected === 'string'
@@ -82,11 +86,12 @@ export const matchers = {
   /** A tool was executed, with at least these fields in its input; `times`: exactly so often. */
   toHaveCalled(
     this: MatcherContext,
-    { effects }: CheckedRun,
+    run: CheckedRun,
     tool: string,
     input: Readonly<Record<string, unknown>> = {},
     { times }: { readonly times?: number } = {},
   ): MatcherResult {
+    const { effects } = checked(run);
     const found = effects.filter((each) => each.tool === tool && isPart(this, each.input, input));
     const pass = times === undefined ? found.length > 0 : found.length === times;
     const lines = effects.map((each) => `  ${each.tool} ${JSON.stringify(each.input)}`);
@@ -105,10 +110,11 @@ export const matchers = {
   /** A person was asked: by the name of a tool or the kind of a request, with at least these arguments. */
   toHaveAsked(
     this: MatcherContext,
-    { requests }: CheckedRun,
+    run: CheckedRun,
     about: string,
     input: Readonly<Record<string, unknown>> = {},
   ): MatcherResult {
+    const { requests } = checked(run);
     const found = requests.filter(
       (each) =>
         (each.tool === about || each.kind === about) && isPart(this, argumentsOf(each), input),
@@ -128,11 +134,8 @@ export const matchers = {
   },
 
   /** The agent has said this: a part of one of its messages, or a pattern that one matches. */
-  toHaveSaid(
-    this: MatcherContext,
-    { transcript }: CheckedRun,
-    expected: string | RegExp,
-  ): MatcherResult {
+  toHaveSaid(this: MatcherContext, run: CheckedRun, expected: string | RegExp): MatcherResult {
+    const { transcript } = checked(run);
     const said = transcript.messages
       .filter(({ role, text }) => role === 'assistant' && text !== '')
       .map(({ text }) => text);
@@ -151,7 +154,8 @@ export const matchers = {
   },
 
   /** The run has used all replies, answers to requests, and messages of its script. */
-  toUseWholeScript(this: MatcherContext, { unused = [] }: CheckedRun): MatcherResult {
+  toUseWholeScript(this: MatcherContext, run: CheckedRun): MatcherResult {
+    const { unused = [] } = checked(run);
     return {
       pass: unused.length === 0,
       message: () =>
@@ -162,7 +166,12 @@ export const matchers = {
   },
 
   /** The run has cost at most this. A bound in dollars fails if a price is unknown. */
-  toCost(this: MatcherContext, { outcome }: CheckedRun, bounds: CostBounds): MatcherResult {
+  toCost(this: MatcherContext, run: CheckedRun, bounds: CostBounds): MatcherResult {
+    const { outcome } = checked(run);
+    const unknown = Object.keys(bounds).find((name) => !BOUNDS.some((known) => known === name));
+    if (unknown !== undefined) {
+      throw new InputError(`toCost: expected ${BOUNDS.join(', ')}, got ${show(unknown)}`);
+    }
     if (outcome === null) return { pass: this.isNot, message: () => NOT_ENDED };
     const { steps, toolCalls, usage } = outcome;
     const spent = {
@@ -171,7 +180,7 @@ export const matchers = {
       tokens: usage.inputTokens + usage.outputTokens,
       costUsd: usage.costUsd,
     };
-    const lines = (['steps', 'toolCalls', 'tokens', 'costUsd'] as const).flatMap((name) => {
+    const lines = BOUNDS.flatMap((name) => {
       const [most, is] = [bounds[name], spent[name]];
       if (most === undefined || (is !== null && is <= most)) return [];
       return [`  ${name}: at most ${most}, got ${is ?? 'an unknown price'}`];
@@ -185,6 +194,19 @@ export const matchers = {
     };
   },
 };
+
+const BOUNDS = ['steps', 'toolCalls', 'tokens', 'costUsd'] as const;
+
+/** Returns the run. Throws an `InputError` for any other value, which would pass some matchers. */
+function checked(run: CheckedRun): CheckedRun {
+  const value: unknown = run;
+  if (isObject(value) && 'outcome' in value && Array.isArray(value['effects'])) return run;
+  if (value instanceof Promise)
+    throw new InputError('expect: expected a run, got a promise; await it');
+  throw new InputError(
+    `expect: expected a run of runInMemory or rerun, got ${show(value)}; or give an object with its fields`,
+  );
+}
 
 function isPart({ equals, utils }: MatcherContext, actual: unknown, part: unknown): boolean {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- vitest does not type its testers

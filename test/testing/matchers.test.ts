@@ -108,3 +108,23 @@ describe('the matchers of a run', () => {
     }
   });
 });
+
+test.each([
+  ['a promise', Promise.resolve({}), 'expect: expected a run, got a promise; await it'],
+  ['null', null, 'expect: expected a run of runInMemory or rerun, got null'],
+  ['an object without its fields', {}, 'expect: expected a run of runInMemory or rerun, got {}'],
+])('%s is no run, for every matcher and its opposite', (_what, value, message) => {
+  expect(() => expect(value).toUseWholeScript()).toThrow(message);
+  expect(() => expect(value).not.toHaveCalled('refund')).toThrow(message);
+  expect(() => expect(value).not.toHaveAsked('refund')).toThrow(message);
+  expect(() => expect(value).not.toHaveSaid('refund')).toThrow(message);
+  expect(() => expect(value).toEndAs('completed')).toThrow(message);
+  expect(() => expect(value).toCost({ steps: 1 })).toThrow(message);
+});
+
+test('a bound that does not exist is named', () => {
+  const bounds = { step: 1 } as object;
+  expect(() => expect(run).toCost(bounds)).toThrow(
+    'toCost: expected steps, toolCalls, tokens, costUsd, got "step"',
+  );
+});
