@@ -6,10 +6,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createServer } from 'node:net';
 import { promisify } from 'node:util';
+import OpenAI from 'openai';
+import type { ResponseStreamEvent } from 'openai/resources/responses/responses';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { httpClient } from '../../src/http.js';
 import type { StreamEvent } from '../../src/live/stream.js';
 import { builtProgram } from '../support/built-program.js';
+import { gate } from '../support/gate.js';
 import { type HttpDesk, keyOf, openHttpDesk } from '../support/http-desk.js';
 import { portOf } from '../support/port-of.js';
 
@@ -120,6 +123,63 @@ test('a stream goes on after kill -9 of the server and its worker, with no text 
   const { messages } = await api.getTranscript({ run: id });
   const recorded = messages.flatMap(({ role, text }) => (role === 'assistant' ? [text] : []));
   expect(replies).toEqual(recorded);
+});
+
+test('a response goes on after kill -9 of the server in mid-text, with no text lost or doubled', async () => {
+  const [half, rest] = [gate(), gate()];
+  desk.talker.on('killed in mid-text', async ({ emit }) => {
+    emit('Hel');
+    await half.wait();
+    emit('lo wor');
+    await rest.wait();
+    return 'Hello world';
+  });
+  const port = String(await freePort());
+  const { home, taskQueue } = desk.rig;
+  await writeFile(
+    join(folder, 'perdure.config.ts'),
+    `import { defineAgent, defineConfig } from 'perdure';
+export default defineConfig({
+  agents: [defineAgent({ name: 'talker', instructions: 'talk', model: 'demo' })],
+  taskQueue: '${taskQueue}',
+});`,
+  );
+  const args = ['--no-worker', '--port', port];
+  const env = { PERDURE_HOME: home, PERDURE_SERVE_KEYS: `web:${keyOf('web')}` };
+  const url = await serve(args, env);
+  const openai = new OpenAI({ baseURL: `${url}/v1`, apiKey: keyOf('web') });
+  const events: ResponseStreamEvent[] = [];
+  const first = await openai.responses.create({
+    model: 'talker',
+    input: 'killed in mid-text',
+    stream: true,
+  });
+  const failure = await (async () => {
+    for await (const event of first) {
+      events.push(event);
+      if (event.type === 'response.output_text.delta') children.at(-1)?.kill('SIGKILL');
+    }
+    return null;
+  })().catch((error: unknown) => error);
+  expect(failure).not.toBeNull();
+  await serve(args, env);
+  const [created] = events;
+  if (created?.type !== 'response.created') throw new Error('no response');
+  const after = { stream: true, starting_after: events.at(-1)?.sequence_number ?? -1 } as const;
+  half.release();
+  for await (const event of await openai.responses.retrieve(created.response.id, after)) {
+    events.push(event);
+    if (event.type === 'response.output_text.delta') rest.release();
+  }
+  const numbers = events.map((event) => event.sequence_number);
+  expect(new Set(numbers).size).toBe(numbers.length);
+  expect(numbers).toEqual(numbers.toSorted((a, b) => a - b));
+  const deltas = events.flatMap((event) =>
+    event.type === 'response.output_text.delta' ? [event.delta] : [],
+  );
+  expect(deltas[0]).toBe('Hel');
+  expect(deltas.join('')).toBe('Hello world');
+  expect(events.at(-1)?.type).toBe('response.completed');
 });
 
 test.each([
