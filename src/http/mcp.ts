@@ -46,7 +46,8 @@ export function addMcpRoute(
         if (canDecide) addDecideTools(server, { handlers, caller, log });
         return server;
       },
-      { maxRequestBodySize: parts.limits.bodyBytes },
+      // No list changes while the server runs, so no client waits for that.
+      { maxRequestBodySize: parts.limits.bodyBytes, maxSubscriptions: 0 },
     );
     return await handler.fetch(context.req.raw);
   });
