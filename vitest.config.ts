@@ -25,7 +25,7 @@ export default defineConfig({
     pool: 'forks',
     maxWorkers: 6,
     sequence: { sequencer: LongestFirst },
-    testTimeout: 60_000,
+    testTimeout: 120_000,
     hookTimeout: 120_000,
     // Generous, because a busy machine is slow; a missing event still fails the test.
     expect: { poll: { timeout: 40_000 } },

@@ -91,7 +91,7 @@ async function start({
   );
   const { address, namespace } = target;
   const taskQueue = options.taskQueue ?? resolveTaskQueue(config, env);
-  const { converter, interceptors, loadCode } = encryptionOf(options);
+  const { converter, interceptors, loadCode, showTexts } = encryptionOf(options);
   const deployed = await toWorkerBuild(options, { address, namespace, loadCode });
   const { live = false } = options;
   const liveOptions = live === false ? null : resolveLiveOptions(live, env);
@@ -101,7 +101,7 @@ async function start({
     throw unreachable(address, error);
   });
   let liveServer: LiveServer | null = null;
-  const release = options.containStrayErrors === true ? contain() : doNothing;
+  const over = both(options.containStrayErrors === true ? contain() : doNothing, showTexts);
   try {
     const hosts = readLiveHosts(env);
     const archive = options.archive ?? openStores(home, env).archive;
@@ -132,7 +132,7 @@ async function start({
       await parts.close();
       await liveServer?.close();
       await connection.close();
-      release();
+      over();
     });
     stopped.catch(() => undefined);
     const shutdown = async (): Promise<void> => {
@@ -144,7 +144,7 @@ async function start({
     const running = { taskQueue, identity, deployed, live: served, stopped, shutdown };
     return { worker: running, connection };
   } catch (error) {
-    release();
+    over();
     await liveServer?.close();
     await connection.close();
     throw error;
@@ -154,16 +154,23 @@ async function start({
 /** Returns what a worker with keys does differently: its converter, and how its workflow code records failures. */
 function encryptionOf({ config, env, workflowBundle, interceptors: given }: WorkerOptions) {
   const keyring = keyringFrom(config.encryption, env ?? process.env);
-  if (keyring !== null) hideTexts();
+  const showTexts = keyring === null ? doNothing : hideTexts();
   const loadCode = async (): Promise<WorkflowBundleOption> => {
     const bundle = workflowBundle ?? (await loadWorkflowCode());
     return keyring === null ? bundle : await sealedWorkflowCode(bundle);
   };
   const interceptors = withTraces(keyring === null ? given : sealedFailures(given));
-  return { converter: dataConverter(keyring), interceptors, loadCode };
+  return { converter: dataConverter(keyring), interceptors, loadCode, showTexts };
 }
 
 const doNothing = (): void => undefined;
+
+function both(one: () => void, other: () => void): () => void {
+  return () => {
+    one();
+    other();
+  };
+}
 
 /** Returns a function that ends the containment. */
 function contain(): () => void {

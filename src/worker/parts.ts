@@ -216,21 +216,26 @@ export function installRuntimeOf({ logger = new DefaultLogger(), ...rest }: Runt
   const redacting = new DefaultLogger(level, (entry) => {
     if (isLoggedTurn(entry)) return;
     const { level: given, timestampNanos } = entry;
-    const { message, meta } = textsHidden ? withoutTexts(entry) : entry;
+    const { message, meta } = encrypting > 0 ? withoutTexts(entry) : entry;
     const fields = { ...(meta && redactFields(meta)), [LogTimestamp]: timestampNanos };
     logger.log(given, redactMessage(message), fields);
   });
   Runtime.install({ ...rest, logger: redacting });
 }
 
-let textsHidden = false;
+/** The workers of this process that encrypt. */
+let encrypting = 0;
 
 /**
- * Keeps texts of runs out of this process's log, for workers that encrypt: an error may quote a message,
+ * Keeps texts of runs out of this process's log while a worker encrypts: an error may quote a message,
  * an argument, or a reply, and a tool may log one. Readers with the key find the errors in the run.
+ * Returns a function for the end of the worker.
  */
-export function hideTexts(): void {
-  textsHidden = true;
+export function hideTexts(): () => void {
+  encrypting += 1;
+  return () => {
+    encrypting -= 1;
+  };
 }
 
 const HIDDEN = '(encrypted)';
