@@ -135,10 +135,16 @@ type RawFailure = NonNullable<
   NonNullable<RawEvent['activityTaskFailedEventAttributes']>['failure']
 >;
 
-/** Returns the innermost failure: the failure of an activity wraps the error of its code. */
+/**
+ * Returns the innermost failure: the failure of an activity wraps the error of its code. Of a timeout,
+ * it is the timeout, although the server adds the failure of the attempt before it: the SDK does not
+ * pass that on to a workflow.
+ */
 export function decodeFailure(failure: RawFailure | null | undefined): Failure {
   let inner = failure;
-  while (inner?.cause && !inner.applicationFailureInfo) inner = inner.cause;
+  while (inner?.cause && !inner.applicationFailureInfo && !inner.timeoutFailureInfo) {
+    inner = inner.cause;
+  }
   const timedOut = Boolean(inner?.timeoutFailureInfo);
   const details = decodeAll(inner?.applicationFailureInfo?.details?.payloads);
   const type = inner?.applicationFailureInfo?.type ?? '';

@@ -74,19 +74,12 @@ export function failureFact(
 /** Returns the innermost message, for people. */
 export function failureMessage(error: unknown): string {
   const cause = failureCause(error);
-  const inner = cause instanceof TimeoutFailure ? (cause.cause ?? cause) : cause;
-  return inner instanceof Error ? inner.message : String(inner);
+  return cause instanceof Error ? cause.message : String(cause);
 }
 
-/**
- * Returns the failure inside an `ActivityFailure`; for a timeout, that of the last attempt, if any.
- */
+/** Returns the failure inside an `ActivityFailure`. */
 function failureCause(error: unknown): unknown {
-  if (!(error instanceof ActivityFailure)) return error;
-  const { cause } = error;
-  if (cause instanceof TimeoutFailure && cause.cause instanceof ApplicationFailure)
-    return cause.cause;
-  return cause;
+  return error instanceof ActivityFailure ? error.cause : error;
 }
 
 /** The next activity to start for a piece of work. */
