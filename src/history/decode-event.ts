@@ -8,6 +8,7 @@ import {
   type HistoryEvent,
   type RawEvent,
   decodeAll,
+  decodeEndFailure,
   decodeFailure,
   decodeFields,
   decodeFirst,
@@ -119,7 +120,7 @@ function decodeEndEvent(raw: RawEvent): EventBody<EndEvent> | null {
   }
   const failed = raw.workflowExecutionFailedEventAttributes;
   if (failed) {
-    const failure = decodeFailure(failed.failure);
+    const failure = decodeEndFailure(failed.failure);
     return { type: 'ended', how: 'failed', result: failure.details[0] ?? null, failure };
   }
   const cancelled = raw.workflowExecutionCanceledEventAttributes;

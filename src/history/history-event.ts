@@ -136,19 +136,21 @@ type RawFailure = NonNullable<
 >;
 
 /**
- * Returns the innermost failure: the failure of an activity wraps the error of its code. Of a timeout,
- * it is the timeout, although the server adds the failure of the attempt before it: the SDK does not
- * pass that on to a workflow.
+ * Returns the failure of an activity or of a called run as the workflow sees it. What it was caused by
+ * does not count: the SDK does not even tell a workflow of the failed attempt before a timeout.
  */
 export function decodeFailure(failure: RawFailure | null | undefined): Failure {
+  const timedOut = Boolean(failure?.timeoutFailureInfo);
+  const details = decodeAll(failure?.applicationFailureInfo?.details?.payloads);
+  const type = failure?.applicationFailureInfo?.type ?? '';
+  return { message: failure?.message ?? '', type, timedOut, details };
+}
+
+/** Returns the innermost failure with which a run has ended, since that names the cause. */
+export function decodeEndFailure(failure: RawFailure | null | undefined): Failure {
   let inner = failure;
-  while (inner?.cause && !inner.applicationFailureInfo && !inner.timeoutFailureInfo) {
-    inner = inner.cause;
-  }
-  const timedOut = Boolean(inner?.timeoutFailureInfo);
-  const details = decodeAll(inner?.applicationFailureInfo?.details?.payloads);
-  const type = inner?.applicationFailureInfo?.type ?? '';
-  return { message: inner?.message ?? '', type, timedOut, details };
+  while (inner?.cause && !inner.applicationFailureInfo) inner = inner.cause;
+  return decodeFailure(inner);
 }
 
 export function decodeFields(fields: Record<string, Payload>): Record<string, unknown> {

@@ -111,7 +111,7 @@ export async function openServer(
     log(`${what}: ${redactMessage((error instanceof Error && error.stack) || String(error))}`);
   app.onError((error, { req }) => {
     const { status, body, headers } = inFormOf(req.path, errorAnswer(error));
-    // Nobody reads the answer to a request that was cut off.
+    // A client that has disconnected is not a failure of the server.
     if (status === 500 && !req.raw.signal.aborted) logFailure(`${req.method} ${req.path}`, error);
     return answerJson(body, status, headers);
   });

@@ -147,7 +147,7 @@ export function toolResult(answer: Readonly<Record<string, unknown>>): CallToolR
   };
 }
 
-/** What a client is told about each tool, and what the tool takes and answers. */
+/** The declaration of each tool: its description, input, and output. */
 export const RUN_TOOLS = {
   agent_list: {
     description: 'Lists the agents that can be started.',

@@ -313,7 +313,7 @@ function workerOf(
       {
         ...stores,
         env: workerEnv,
-        // There is no other worker, and a test need not wait.
+        // A run in memory shares its provider with no other worker.
         rates: false,
         ...(segment && { segment }),
         ...(mayDecide && { mayDecide }),

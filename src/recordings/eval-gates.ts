@@ -109,7 +109,7 @@ export function gateResults(gates: EvalGates, cases: readonly Measured[]): reado
       before,
       ended.map(({ run }) => MEASURES[name](run)),
     );
-    // The clock of a run in memory stands still during its model calls.
+    // In memory, a model call takes no time on the clock of the run.
     const isTimeless =
       name === 'latency' && ended.length > 0 && before.every((recorded) => recorded === 0);
     return [{ name, bound, actual, passed: actual === null ? isTimeless : actual <= bound }];

@@ -30,7 +30,7 @@ interface CallPlace {
   readonly run: string;
   readonly turn: number;
   readonly step: number;
-  /** Whether it summarizes older messages, and is no step. */
+  /** True for a call that summarizes older messages, which is not a step. */
   readonly isSummary: boolean;
 }
 

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { PerdureClient } from '../../src/client/client-types.js';
-import { decodeFailure } from '../../src/history/history-event.js';
 import type { DurableEvent } from '../../src/history/graph-steps.js';
 import {
   followSteps,
@@ -307,19 +306,4 @@ describe('the events of a run', () => {
     );
     await expect(all(newId())).rejects.toThrow('there is no run');
   });
-});
-
-test('a timeout after a failed attempt is a timeout, as for the workflow, which does not learn of that attempt', () => {
-  const failure = {
-    message: 'activity Heartbeat timeout',
-    timeoutFailureInfo: {},
-    cause: { message: 'interrupted', applicationFailureInfo: { type: 'Retry' } },
-  };
-  expect(decodeFailure({ message: 'Activity task timed out', cause: failure })).toEqual({
-    message: 'activity Heartbeat timeout',
-    type: '',
-    timedOut: true,
-    details: [],
-  });
-  expect(decodeFailure(failure.cause)).toMatchObject({ message: 'interrupted', timedOut: false });
 });
