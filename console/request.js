@@ -35,6 +35,7 @@ function Shown({ request }) {
         ${texts.map((text) => html`<blockquote>${text}</blockquote>`)}
       </figure>`,
     )}
+    ${/^https?:/.test(request.url ?? '') && html`<p><a href=${request.url} target="_blank" rel="noopener noreferrer">Open ${new URL(request.url).host}</a></p>`}
     ${view.arguments.length > 0 && html`<h4>Exactly what will be executed</h4><div class="exact"><${Rows} rows=${view.arguments} /></div>`}
     ${view.parsed && html`<h4>What the tool gets</h4><div class="exact"><${Rows} rows=${view.parsed} /></div>`}
     ${view.actions.map(
@@ -47,8 +48,51 @@ function Shown({ request }) {
   `;
 }
 
+const words = (value) => (typeof value === 'string' ? visible(value) : '');
+const fieldsOf = ({ properties }) => Object.entries(properties ?? {});
+const isList = (field) => field.type === 'array';
+
+/** The values that a field may have, each with its title; null if it may have any. */
+function choicesOf(field) {
+  const each = isList(field) ? (field.items ?? {}) : field;
+  if (each.type === 'boolean') return [[true, 'yes'], [false, 'no']];
+  if (Array.isArray(each.enum)) return each.enum.map((value, at) => [value, words(each.enumNames?.[at]) || words(String(value))]);
+  const titled = [each.oneOf, each.anyOf].find(Array.isArray);
+  return titled ? titled.map((one) => [one?.const, words(one?.title) || words(String(one?.const))]) : null;
+}
+
+/** The fields of a form that an MCP server asks for. */
+function Fields({ form }) {
+  return fieldsOf(form).map(([name, field], at) => {
+    const isNeeded = form.required?.includes?.(name) === true;
+    const choices = choicesOf(field);
+    const isNumber = field.type === 'integer' || field.type === 'number';
+    const first = field.default === undefined ? [] : isList(field) ? field.default : [field.default];
+    const control = choices
+      ? html`<select name=${`field ${at}`} multiple=${isList(field)} required=${isNeeded}>
+          ${!isList(field) && html`<option value="">…</option>`}
+          ${choices.map(([value, title]) => html`<option value=${JSON.stringify(value)} selected=${first.includes?.(value) === true}>${title}</option>`)}
+        </select>`
+      : html`<input name=${`field ${at}`} type=${isNumber ? 'number' : 'text'} step="any" required=${isNeeded} value=${words(String(first[0] ?? ''))} autocomplete="off" />`;
+    return html`<label key=${name}>${words(field.title) || words(name)}${isNeeded ? '' : ' (optional)'}${field.description && html` <small>${words(field.description)}</small>`}${control}</label>`;
+  });
+}
+
+/** Returns the answer to a form; a field that is left empty is not in it. */
+function readFields(form, data) {
+  const given = fieldsOf(form).flatMap(([name, field], at) => {
+    const all = data.getAll(`field ${at}`).filter((text) => text !== '');
+    if (all.length === 0) return [];
+    const values = choicesOf(field) ? all.map((text) => JSON.parse(text)) : all;
+    if (isList(field)) return [[name, values]];
+    const isNumber = field.type === 'integer' || field.type === 'number';
+    return [[name, isNumber ? Number(values[0]) : values[0]]];
+  });
+  return { result: Object.fromEntries(given) };
+}
+
 /** Returns the fields of a decision that a form adds. Throws a text for people. */
-function readForm(as, data) {
+function readForm(as, data, request) {
   const json = (text, isObject) => {
     try {
       const value = JSON.parse(text);
@@ -62,6 +106,7 @@ function readForm(as, data) {
   if (as === 'raise') return { arguments: { [data.get('limit')]: Number(data.get('amount')) } };
   if (as === 'some') return { actions: data.getAll('action') };
   if (as === 'happened') return { result: json(data.get('result'), false) };
+  if (as === 'answer' && request.form) return readFields(request.form, data);
   const text = data.get('result');
   if (as === 'answer') return { result: data.get('isJson') ? json(text, false) : text };
   return {};
@@ -74,7 +119,7 @@ function Form({ as, request, onDone, onBack }) {
   const submit = (event) => {
     event.preventDefault();
     try {
-      onDone(readForm(as, new FormData(event.target)));
+      onDone(readForm(as, new FormData(event.target), request));
     } catch (error) {
       setProblem(error);
     }
@@ -85,9 +130,11 @@ function Form({ as, request, onDone, onBack }) {
     ${as === 'happened' && area('result', '""', 'What the call returned, as JSON')}
     ${
       as === 'answer' &&
-      html`${request.options?.length > 0 && html`<div class="buttons">${request.options.map((option) => html`<button type="button" onClick=${() => onDone({ result: option })}>${visible(option)}</button>`)}</div>`}
+      (request.form
+        ? html`<${Fields} form=${request.form} />`
+        : html`${request.options?.length > 0 && html`<div class="buttons">${request.options.map((option) => html`<button type="button" onClick=${() => onDone({ result: option })}>${visible(option)}</button>`)}</div>`}
       ${area('result', '', 'Your answer')}
-      ${request.kind !== 'question' && html`<label class="check"><input type="checkbox" name="isJson" /> It is JSON</label>`}`
+      ${request.kind !== 'question' && html`<label class="check"><input type="checkbox" name="isJson" /> It is JSON</label>`}`)
     }
     ${
       as === 'raise' &&

@@ -256,7 +256,9 @@ export async function observeToolCall(
       const result = await execute();
       const outcome = result.ok === true ? 'ok' : result.ok === false ? 'error' : result.ok;
       count(outcome);
-      if (outcome !== 'ok') noted.fail(Object.assign(new Error(outcome), { name: outcome }));
+      // A server that asks a person first has not failed.
+      if (outcome !== 'ok' && outcome !== 'input_required')
+        noted.fail(Object.assign(new Error(outcome), { name: outcome }));
       return result;
     } catch (error) {
       count(isCancellation(error) ? 'cancelled' : 'retried');

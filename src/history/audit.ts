@@ -209,6 +209,8 @@ function actsOf(event: HistoryEvent, scheduled: ReadonlyMap<number, unknown>): r
   switch (event.type) {
     case 'completed': {
       const ok = isObject(event.result) && event.result['ok'];
+      // The server has asked a person instead.
+      if (ok === 'input_required') return [];
       return executed(at, scheduled.get(event.scheduled), typeof ok === 'boolean' ? ok : null);
     }
     case 'failed':

@@ -76,7 +76,8 @@ export function requestView(request: Request): RequestView {
   const { asksFor, headline, what, tool, reasons, people, foreign } = presentRequest(request);
   const isPlan = request.kind === 'plan';
   const actions = isPlan ? (shownActions(request.arguments ?? '') ?? []) : [];
-  const isCall = request.tool !== undefined && !isPlan && request.kind !== 'question';
+  const isQuestion = request.kind === 'question' && request.server === undefined;
+  const isCall = request.tool !== undefined && !isPlan && !isQuestion;
   return {
     asksFor,
     headline: printable(headline),

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { ToolDefinition } from '../core/definition/tool-definition.js';
+import type { AnsweredInput } from '../core/run/contract.js';
 import {
   type Json,
   type JsonObject,
@@ -21,6 +22,7 @@ import { ToolError } from '../tools/errors.js';
 import { normalizeError } from '../tools/result/plain.js';
 import type { Tool } from '../tools/tool.js';
 import { isRefusedResult } from './connection.js';
+import { isInputRequired, readInputRequired } from './input-required.js';
 import { stripHidden } from './listed-tool.js';
 import type { McpSession } from './session.js';
 
@@ -210,14 +212,29 @@ function asText(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** Creates an executable tool of an MCP server: each call is one request to the server. */
-export function callTool(pinned: ToolDefinition, session: McpSession, blobs: BlobStore): Tool {
+interface CallParts {
+  readonly session: McpSession;
+  readonly blobs: BlobStore;
+  /** The answers to what the server has asked; undefined for a first call. */
+  readonly answered?: AnsweredInput | undefined;
+}
+
+/**
+ * Creates an executable tool of an MCP server: each call is one request to the server. A server that
+ * asks for input first makes it throw `InputRequired`.
+ */
+export function callTool(pinned: ToolDefinition, { session, blobs, answered }: CallParts): Tool {
   const { name, description, parameters, effect, timeoutMs, heartbeatMs, attempts, mcp } = pinned;
   const input = argumentsOf(parameters);
   const executeParsed: Tool['executeParsed'] = async (given, context) => {
     const { idempotencyKey, signal } = context;
     const args = isArgs(given) ? given : {};
-    const answer = await session.call(mcp?.tool ?? name, args, { idempotencyKey, signal });
+    const answer = await session.call(mcp?.tool ?? name, args, {
+      idempotencyKey,
+      signal,
+      ...(answered && { answered }),
+    });
+    if (isInputRequired(answer)) throw readInputRequired(answer, mcp?.server ?? '');
     const { isError, text } = await resultText(answer, blobs).catch((error: unknown) => {
       const { message } = normalizeError(error);
       throw new CallFault('unanswered', `the result of ${name} cannot be read: ${message}`);

@@ -185,7 +185,12 @@ async function attempt(
   const open = await openTransport(server, how.handed);
   const client = new Client(
     { name: 'perdure', version: ownVersion() },
-    { versionNegotiation: { mode: how.mode }, jsonSchemaValidator: UNCHECKED },
+    {
+      versionNegotiation: { mode: how.mode },
+      jsonSchemaValidator: UNCHECKED,
+      capabilities: { elicitation: { form: {}, url: {} } },
+      inputRequired: { autoFulfill: false },
+    },
   );
   // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK's client is not an event target
   client.onclose = how.events.onLost;

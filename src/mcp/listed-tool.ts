@@ -281,6 +281,7 @@ export function usableTool(server: McpServer, tool: ListedTool): UsableTool {
     timeoutMs: server.timeoutMs,
     heartbeatMs: HEARTBEAT_MS,
     attempts: effect === 'once' ? 1 : ATTEMPTS,
+    ...(server.expiresMs !== undefined && { expiresMs: server.expiresMs }),
     mcp: { server: server.name, tool: tool.name, hash: tool.hash },
   };
   return { ok: true, definition };

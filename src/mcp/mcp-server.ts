@@ -5,6 +5,7 @@ import { type Duration, isLoopback, toMs } from '../core/text/text.js';
 import {
   type OptionSchemas,
   checkOptions,
+  durableDuration,
   expectedHidden,
   timerDuration,
 } from '../validation/check-options.js';
@@ -34,6 +35,11 @@ export interface McpCommonOptions {
    * tool that has changed is not called until a person accepts the change.
    */
   readonly trust?: 'first_use' | 'accepted';
+  /**
+   * How long a question of the server waits for a person, as a `Duration`; default: indefinitely.
+   * After that, the server is told that nobody answers.
+   */
+  readonly expires?: Duration;
 }
 
 /** A server that the worker starts and uses over its standard streams. */
@@ -83,6 +89,7 @@ const common = {
   connectTimeout: timerDuration.optional(),
   startup: z.enum(['strict', 'best_effort']).optional(),
   trust: z.enum(['first_use', 'accepted']).optional(),
+  expires: durableDuration.optional(),
 };
 
 const stdioOptions = z.strictObject({
@@ -166,6 +173,7 @@ type Filled =
   | 'connectTimeout'
   | 'startup'
   | 'trust'
+  | 'expires'
   | 'name';
 
 interface Policy {
@@ -178,6 +186,8 @@ interface Policy {
   readonly connectMs: number;
   readonly startup: 'strict' | 'best_effort';
   readonly trust: 'first_use' | 'accepted';
+  /** Absent: a question of the server waits indefinitely. */
+  readonly expiresMs?: number;
 }
 
 /**
@@ -212,8 +222,8 @@ const CONNECT_MS = 30_000;
  */
 export function mcpServer(options: McpServerOptions): McpServer {
   assertServerOptions(options);
-  const { allowTools, denyTools, effects, timeout, connectTimeout, startup, trust, ...place } =
-    options;
+  const { allowTools, denyTools, effects, timeout, ...rest } = options;
+  const { connectTimeout, startup, trust, expires, ...place } = rest;
   return Object.freeze({
     ...place,
     allowTools: allowTools ?? null,
@@ -223,5 +233,6 @@ export function mcpServer(options: McpServerOptions): McpServer {
     connectMs: toMs(connectTimeout ?? CONNECT_MS),
     startup: startup ?? 'strict',
     trust: trust ?? 'first_use',
+    ...(expires !== undefined && { expiresMs: toMs(expires) }),
   });
 }

@@ -1,10 +1,12 @@
 import { setMaxListeners } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Json, type JsonObject, canonicalJson, isObject } from '../core/text/json.js';
+import type { AnsweredInput } from '../core/run/contract.js';
 import { formatDuration } from '../core/text/text.js';
 import { CallFault } from '../tools/arguments/check-arguments.js';
 import { normalizeError } from '../tools/result/plain.js';
 import { type Environment, type McpConnection, connect, toCallFault } from './connection.js';
+import { answerParams } from './input-required.js';
 import { type McpListing, type ReadTool, readTool } from './listed-tool.js';
 import type { McpServer } from './mcp-server.js';
 import { rawResult } from './wire-messages.js';
@@ -118,6 +120,8 @@ export interface McpSession {
 export interface CallOptions {
   readonly signal: AbortSignal;
   readonly idempotencyKey: string;
+  /** The answers to what the server has asked; absent for a first call. */
+  readonly answered?: AnsweredInput;
 }
 
 interface Listing extends McpListing {
@@ -158,13 +162,18 @@ export function createSession(server: McpServer, env: Environment): McpSession {
       const tools = listing(maxAgeMs);
       return waitMs === undefined ? await tools : await within(waitMs, server.name, tools);
     },
-    async call(tool, args, { signal, idempotencyKey }) {
+    async call(tool, args, { signal, idempotencyKey, answered }) {
       let isSent = false;
       try {
         return await link.use(async (connection) => {
           const schema = await inputSchema(tool);
           isSent = true;
-          const request = { name: tool, arguments: args, _meta: { [KEY_FIELD]: idempotencyKey } };
+          const request = {
+            name: tool,
+            arguments: args,
+            ...answerParams(answered),
+            _meta: { [KEY_FIELD]: idempotencyKey },
+          };
           return await callOver(server, connection, { request, schema, signal });
         });
       } catch (error) {
@@ -263,6 +272,7 @@ async function callOver(
     const answer = await client.callTool(request, {
       signal,
       timeout: CALL_TIMEOUT_MS,
+      allowInputRequired: true,
       ...(toolDefinition && { toolDefinition }),
     });
     return rawResult(answer);
@@ -321,6 +331,7 @@ function keyOf(server: McpServer): string {
     timeoutMs: ____,
     startup: _____,
     trust: ______,
+    expiresMs: _______,
     ...place
   } = server;
   const json: Json = JSON.parse(JSON.stringify(place));

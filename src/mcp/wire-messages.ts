@@ -1,4 +1,9 @@
-import type { JSONRPCMessage, MessageExtraInfo, Transport } from '@modelcontextprotocol/client';
+import type {
+  JSONRPCMessage,
+  JSONRPCRequest,
+  MessageExtraInfo,
+  Transport,
+} from '@modelcontextprotocol/client';
 import { isObject } from '../core/text/json.js';
 
 /** Returns the id and method of a request in progress, or null if none has this id. */
@@ -142,6 +147,17 @@ export const STREAM_ENDED = -32_990;
 const MAX_UNSOLICITED = 10_000;
 const WINDOW_MS = 60_000;
 
+/**
+ * Removes elicitation from the handshake of older versions of the protocol: such a server would ask
+ * within an open call, which cannot wait for a person. It learns that nobody can be asked.
+ */
+function withoutElicitation(message: JSONRPCRequest): JSONRPCRequest {
+  const { method, params } = message;
+  if (method !== 'initialize' || !isObject(params?.['capabilities'])) return message;
+  const { elicitation: _, ...capabilities } = params['capabilities'];
+  return { ...message, params: { ...params, capabilities } };
+}
+
 /** The guard of a transport. */
 export interface TransportGuard {
   /**
@@ -215,7 +231,7 @@ export function guardTransport(transport: Transport): TransportGuard {
       options?.onRequestStreamEnd?.();
       if (open.delete(id)) answer(id, 'the connection ended before the answer came');
     };
-    await send(message, { ...options, onRequestStreamEnd });
+    await send(withoutElicitation(message), { ...options, onRequestStreamEnd });
   };
 
   const find: FindRequest = (given) => {

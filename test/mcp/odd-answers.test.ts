@@ -217,7 +217,7 @@ describe('an executed call', () => {
       const { tools } = await session.listing({ maxAgeMs: 60_000 });
       const usable = tools[0] && usableTool(server, tools[0]);
       if (usable?.ok !== true) throw new Error('no tool');
-      const tool = callTool(usable.definition, session, blobs);
+      const tool = callTool(usable.definition, { session, blobs });
       const context = { idempotencyKey: 'k', signal: new AbortController().signal };
       return await tool.executeParsed({}, context as never);
     };

@@ -8,13 +8,15 @@ import {
   readYesOrNo,
   shownActions,
 } from '../../core/plan/confirm-plan.js';
+import { formLines, withDefaults } from '../../core/requests/server-ask.js';
 import type { CheckDecisionInput, CheckDecisionResult } from '../../core/run/contract.js';
 import { definedTool, nodeOfCall } from '../../core/state/turn-definition.js';
-import { type Json, type JsonObject, isObject } from '../../core/text/json.js';
+import { type Json, type JsonObject, isJsonObject, isObject } from '../../core/text/json.js';
 import { printable, show } from '../../core/text/text.js';
 import type { ToolCall } from '../../core/transcript/messages.js';
-import type { Decision, RequestKind } from '../../core/transcript/request.js';
+import type { Decision, Request } from '../../core/transcript/request.js';
 import { parseWithZod } from '../../output/parse-output.js';
+import { checkBySchema } from '../../output/schema-check.js';
 import { toZodType } from '../../output/schemas.js';
 import { redactJson, redactMessage } from '../../secrets/redact.js';
 import type { BlobStore } from '../../storage/blob-store.js';
@@ -37,7 +39,7 @@ import { type RuleContext, createRuleContext } from './evaluate-call.js';
 interface CheckedDecision {
   readonly call: ToolCall;
   readonly decision: Decision;
-  readonly kind: RequestKind;
+  readonly request: Request;
   readonly ruleContext: RuleContext;
   readonly blobs: BlobStore;
 }
@@ -106,7 +108,7 @@ function refusedArguments(message: string): CheckDecisionResult {
 async function checkSuppliedAnswer({
   call,
   decision,
-  kind,
+  request: { kind },
   ruleContext,
   blobs,
 }: CheckedDecision): Promise<CheckDecisionResult> {
@@ -133,6 +135,25 @@ async function checkSuppliedAnswer({
   const recorded = await recordResult(tool, serialized, store.blobs);
   const reports = reportLoss(Context.current(), `the result given for ${name} (${call.id})`, store);
   return { ok: true, result: { ...recorded, ...(reports.length > 0 && { reports }) } };
+}
+
+/**
+ * Checks the answer to what an MCP server asks. The fields of a form must fit its schema; those that
+ * are missing get their defaults. For an address, any text says that the person is done.
+ */
+async function checkServerAnswer({
+  decision: { result },
+  request: { form },
+}: CheckedDecision): Promise<CheckDecisionResult> {
+  if (form === undefined) return { ok: true, answer: { action: 'accept' } };
+  if (!isJsonObject(result)) {
+    return refusedResult(`expected an object with the fields of the form, got ${show(result)}`);
+  }
+  const content = withDefaults(result, form);
+  const fault = await checkBySchema(form, content);
+  if (fault === null) return { ok: true, answer: { action: 'accept', content } };
+  const fields = formLines(form).join('\n');
+  return refusedResult(`it does not fit the form: ${fault}\nThe fields are:\n${fields}`);
 }
 
 /** Returns what a `confirm` node expects if the answer is something else; null if it is clear. */
@@ -230,8 +251,10 @@ async function check(
     queryWorkflow(context, deps).definition(),
   );
   const ruleContext = createRuleContext({ ...deps, pinned, input, info, userContext });
-  const checked = { call, decision, kind: input.request.kind, ruleContext, blobs: deps.blobs };
-  return await (decision.as === 'edit' ? checkEdit(checked) : checkSuppliedAnswer(checked));
+  const checked = { call, decision, request: input.request, ruleContext, blobs: deps.blobs };
+  if (decision.as === 'edit') return await checkEdit(checked);
+  if (input.request.server !== undefined) return await checkServerAnswer(checked);
+  return await checkSuppliedAnswer(checked);
 }
 
 interface Decides {

@@ -7,6 +7,7 @@ import type { ToolDefinition } from '../../core/definition/tool-definition.js';
 import { nodeOfCall } from '../../core/state/turn-definition.js';
 import type { Json, JsonObject } from '../../core/text/json.js';
 import type { Message } from '../../core/transcript/messages.js';
+import { InputRequired } from '../../mcp/input-required.js';
 import { redactMessage } from '../../secrets/redact.js';
 import { BlobError } from '../../storage/blob-store.js';
 import { CallFault } from '../../tools/arguments/check-arguments.js';
@@ -125,6 +126,7 @@ async function execute(
       return { ok: true, ...(await recordResult(pinned, value, deps.blobs)) };
     }
     case 'thrown': {
+      if (end.error instanceof InputRequired) return { ok: 'input_required', ...end.error.input };
       const ended = (await execution.generator?.onThrown(end.error)) ?? null;
       if (ended !== null) return ended;
       const error = await toToolFault(deps, context, { pinned, error: end.error });

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Effect, ToolDefinition } from '../../core/definition/tool-definition.js';
+import type { AnsweredInput } from '../../core/run/contract.js';
 import { canonicalJson } from '../../core/text/json.js';
 import { argumentsOf, callTool } from '../../mcp/call-tool.js';
 import { WorkerFaultError } from '../../mcp/connection.js';
@@ -67,6 +68,8 @@ interface McpCall {
   readonly pinned: ToolDefinition;
   /** The definition that a person accepted in place of the pinned one. */
   readonly accepted: string | undefined;
+  /** The answers to what the server has asked. */
+  readonly answered?: AnsweredInput | undefined;
   /** The beginning of the command that resolves the call. */
   readonly resolve: string;
 }
@@ -79,7 +82,7 @@ interface McpCall {
 export async function findMcpTool(
   { mcp, blobs, toolLock }: Pick<ActivityDependencies, 'mcp' | 'blobs' | 'toolLock'>,
   agent: PinnedAgent,
-  { pinned, accepted, resolve }: McpCall,
+  { pinned, accepted, answered, resolve }: McpCall,
 ): Promise<FoundTool> {
   const origin = pinned.mcp;
   const server = agent.agent?.mcp.find(({ name }) => name === origin?.server);
@@ -113,7 +116,7 @@ export async function findMcpTool(
     }
     // Later runs need no further acceptance of what a person has accepted in this one.
     if (!isPinned) await acceptTools(toolLock, server, [current]);
-    return { ok: true, tool: callTool(pinned, session, blobs) };
+    return { ok: true, tool: callTool(pinned, { session, blobs, answered }) };
   }
   const usable = usableTool(server, current);
   const begin = `MCP server "${server.name}" has changed tool "${origin.tool}" since it was accepted`;

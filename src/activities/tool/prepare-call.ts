@@ -161,13 +161,14 @@ async function findTool(
   context: Context,
   { input, agent }: { readonly input: RunToolInput; readonly agent: PinnedAgent },
 ): Promise<{ readonly pinned: ToolDefinition; readonly tool: Tool }> {
-  const { accepted, call } = input;
+  const { accepted, answered, call } = input;
   const { id, name } = call;
   const known = definedTool(agent.definition, name);
   const pinned = known && toolAt(agent.definition, known, call);
   const run = context.info.workflowExecution?.workflowId ?? 'RUN';
   const resolve = shellLine({ program: 'perdure resolve', operands: [run, id], options: [] });
-  const remote = pinned?.mcp && (await findMcpTool(deps, agent, { pinned, accepted, resolve }));
+  const remote =
+    pinned?.mcp && (await findMcpTool(deps, agent, { pinned, accepted, answered, resolve }));
   if (remote?.ok === false) throw blockedToolFailure(context, input, remote);
   const own = agent.tools.get(name) ?? (pinned && findNodeFunction(agent, pinned));
   const tool = remote?.tool ?? own;

@@ -75,7 +75,7 @@ export async function runTool(
   const stopHeartbeat = startHeartbeat(context, () => generator?.details());
   try {
     const result = await executeTool(deps, context, { input, generator });
-    return generator === null || result.ok === 'undecided'
+    return generator === null || result.ok === 'undecided' || result.ok === 'input_required'
       ? result
       : { ...result, ...generator.report() };
   } catch (error) {

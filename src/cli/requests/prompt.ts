@@ -117,6 +117,9 @@ export function followUp(as: DecisionKind, request: Request): FollowUp | null {
       return { question: 'All new arguments as JSON:', read: readArguments };
     case 'answer':
     case 'happened':
+      if (request.form !== undefined) {
+        return { question: 'The fields as a JSON object:', read: (line) => readResult(as, line) };
+      }
       return request.kind === 'question' || request.kind === 'plan'
         ? { question: 'Your answer:', read: (line) => answered(as, line) }
         : { question: 'The result of the call as JSON:', read: (line) => readResult(as, line) };

@@ -170,7 +170,8 @@ function argumentsOf(view: RequestView, options: RequestLineOptions): readonly s
   const { width } = options;
   if (request.kind === 'plan') return planLines(view, options);
   // A question is quoted below.
-  if (request.kind === 'question' || request.tool === undefined) return [];
+  const isQuestion = request.kind === 'question' && request.server === undefined;
+  if (isQuestion || request.tool === undefined) return [];
   if (unreadable !== null) return wrapped(`arguments: NOT SHOWN: ${oneLine(unreadable)}`, width);
   const written = argumentLines(request.arguments ?? '{}', options);
   const parsed = request.parsed === undefined ? null : argumentLines(request.parsed, options);

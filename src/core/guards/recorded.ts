@@ -41,6 +41,8 @@ import {
   saidShape,
   usageShape,
   verdictShape,
+  serverAnswerShape,
+  serverAsksShape,
 } from '../transcript/message-shapes.js';
 import type {
   BlobRef,
@@ -58,6 +60,7 @@ import type {
   RecordedReply,
   Usage,
 } from '../transcript/outcome.js';
+import type { AskedByServer, ServerAnswer } from '../transcript/request.js';
 import type { PromptChunk } from '../transcript/transcript.js';
 import { chunkShape, configShape, priceShape } from './state.js';
 
@@ -88,8 +91,8 @@ interface Undecided {
 
 /**
  * The result of `runTool`. `unknown`: the worker cannot tell whether the tool took effect. For the
- * others, nothing was executed: `not_started` may be scheduled again, and `undecided` waits for a
- * decision.
+ * others, nothing was executed: `not_started` may be scheduled again, `undecided` waits for a
+ * decision, and `input_required` for the answers to what an MCP server asks first.
  */
 export type RunToolResult =
   | ({ readonly ok: true } & ToolSuccess & Generated)
@@ -101,6 +104,7 @@ export type RunToolResult =
       readonly limit?: BudgetName;
     } & Generated)
   | ({ readonly ok: 'unknown' | 'not_started'; readonly message: string } & Generated)
+  | ({ readonly ok: 'input_required' } & Pick<AskedByServer, 'asks' | 'state'>)
   | ({ readonly ok: 'undecided' } & Undecided);
 
 /** What the local activity `runReads` records of one call. Its input is not in the history. */
@@ -127,10 +131,16 @@ export interface RunReadsResult {
 
 /**
  * The result of `checkDecision`. `call`: for `edit`, the call with the checked new arguments and
- * the rules' verdict on it. `result`: for `answer`, the call's result.
+ * the rules' verdict on it. `result`: for `answer`, the call's result; `answer`: what the call's MCP
+ * server is told instead.
  */
 export type CheckDecisionResult =
-  | { readonly ok: true; readonly call?: RequestedCall; readonly result?: ToolSuccess }
+  | {
+      readonly ok: true;
+      readonly call?: RequestedCall;
+      readonly result?: ToolSuccess;
+      readonly answer?: ServerAnswer;
+    }
   | { readonly ok: false; readonly message: string };
 
 /**
@@ -251,18 +261,27 @@ const undecided = fields<Extract<RunToolResult, { ok: 'undecided' }>>({
   verdict: verdictShape,
   parsed: optional(parsedShape),
 });
+const inputRequired = fields<Extract<RunToolResult, { ok: 'input_required' }>>({
+  ok: oneOf('input_required'),
+  asks: serverAsksShape,
+  state: optional(text),
+});
 const notExecuted = fields<Extract<RunToolResult, { message: string }>>({
   ok: oneOf('unknown', 'not_started'),
   message: text,
   ...generated,
 });
-const anyOk = shape<never>('one of true, false, unknown, not_started, undecided', () => false);
+const anyOk = shape<never>(
+  'one of true, false, unknown, not_started, undecided, input_required',
+  () => false,
+);
 /** Its field `ok` says which others it has. */
 export const toolResultShape: Shape<RunToolResult> = (value, at) => {
   const { ok } = isObject(value) ? value : {};
   if (ok === true) return succeeded(value, at);
   if (ok === false) return failed(value, at);
   if (ok === 'undecided') return undecided(value, at);
+  if (ok === 'input_required') return inputRequired(value, at);
   const isKnown = ok === 'unknown' || ok === 'not_started';
   return isKnown || !isObject(value) ? notExecuted(value, at) : anyOk(ok, `${at}.ok`);
 };
@@ -289,6 +308,7 @@ const checkResult = either(
     ok: yes,
     call: optional(requestedCallShape),
     result: optional(successShape),
+    answer: optional(serverAnswerShape),
   }),
   fields<Extract<CheckDecisionResult, { ok: false }>>({ ok: oneOf(false), message: text }),
 );

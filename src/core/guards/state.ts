@@ -46,6 +46,7 @@ import {
   raisedShape,
   reportShape,
   saidShape,
+  askedShape,
 } from '../transcript/message-shapes.js';
 import { BLOCKED_REASONS } from '../transcript/outcome.js';
 import type { PromptChunk, Transcript } from '../transcript/transcript.js';
@@ -122,6 +123,7 @@ const common: Omit<FieldShapes<WorkIn<'waiting'>>, 'phase'> = {
   request: optional(raisedShape),
   proposal: optional(fields<Proposal>({ id: text, decision: decisionShape, at: amount })),
   approved: optional(yes),
+  asked: optional(askedShape),
   grant: optional(text),
   retried: optional(yes),
   again: optional(yes),

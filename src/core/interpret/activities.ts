@@ -77,9 +77,10 @@ export function verified(state: RunState, fact: Completed<RunFunctionResult>): r
   if (open === null) return [];
   const { work } = open;
   if (found.happened === false) {
-    const { name, starts, key, approved } = work;
+    const { name, starts, key, approved, asked } = work;
     const again = {
       name,
+      ...(asked && { asked }),
       ...(approved && { approved }),
       ...(starts !== undefined && { starts }),
       ...(key !== undefined && { key }),

@@ -34,6 +34,7 @@ import {
 import { type ToolCall, parseCallId } from '../transcript/messages.js';
 import { NODE_BLOCKS, TOOL_BLOCKS, type Usage } from '../transcript/outcome.js';
 import { blockWork, blockingProblem, parsePayment, probeCanceled, unblocked } from './block.js';
+import { MAX_ROUNDS, isServerAsk, serverAnswered, serverAsked } from './server-asks.js';
 
 /**
  * A `once` tool has a single activity attempt. An execution that fails before the tool starts is
@@ -138,6 +139,8 @@ export function resultEvents(
       return unknownOutcome(open, result.message, at);
     case 'undecided':
       return undecided(state, open, { result, at });
+    case 'input_required':
+      return inputRequired(state, open, { result, at });
     case 'not_started':
       return notStarted(open, result.message, at);
   }
@@ -163,6 +166,25 @@ function undecided(
   ];
 }
 
+function inputRequired(
+  state: RunState,
+  open: OpenCall,
+  {
+    result,
+    at,
+  }: {
+    readonly result: Extract<RunToolResult, { ok: 'input_required' }>;
+    readonly at: number;
+  },
+): readonly RunEvent[] {
+  const { call, tool, work } = open;
+  const message = `MCP server "${tool.mcp?.server ?? ''}" asks for input again after ${MAX_ROUNDS} times; it has not executed the call`;
+  return (
+    serverAsked(state, work, result, at) ??
+    finishCall(underGrant(open, failedCall(call, { type: 'tool_error', message })), at)
+  );
+}
+
 function notStarted({ call, work }: OpenCall, message: string, at: number): readonly RunEvent[] {
   const starts = (work.starts ?? 0) + 1;
   if (starts >= MAX_STARTS) return finishCall(notExecuted(call, message), at);
@@ -178,9 +200,10 @@ function notStarted({ call, work }: OpenCall, message: string, at: number): read
 export function unknownOutcome(open: OpenCall, message: string, at: number): readonly RunEvent[] {
   const { tool, work } = open;
   if (!tool.verify) return askForOutcome(open, message, at);
-  const { name, starts, approved } = work;
+  const { name, starts, approved, asked } = work;
   const changed = {
     name,
+    ...(asked && { asked }),
     ...(approved && { approved }),
     ...(starts !== undefined && { starts }),
     key: open.key,
@@ -195,9 +218,10 @@ export function askForOutcome(
   message: string,
   at: number,
 ): readonly RunEvent[] {
-  const { name, starts, approved } = work;
+  const { name, starts, approved, asked } = work;
   const kept = {
     name,
+    ...(asked && { asked }),
     ...(starts !== undefined && { starts }),
     ...(approved && { approved }),
     key,
@@ -334,5 +358,6 @@ function afterExpiry(state: RunState, work: AskingWork, at: number): readonly Ru
     return [over, { type: 'undo-changed', call, state: 'denied', message: why }];
   }
   const call = callOfWork(state, name);
+  if (isServerAsk(work)) return serverAnswered(state, work, { action: 'cancel' }, at);
   return call === undefined ? [over] : finishCall({ ...deniedCall(call, why), expired: true }, at);
 }

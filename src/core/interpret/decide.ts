@@ -26,9 +26,10 @@ import {
   succeededCall,
 } from '../transcript/call-result.js';
 import type { ParsedArguments, ToolCall } from '../transcript/messages.js';
-import type { Decision } from '../transcript/request.js';
+import type { Decision, ServerAnswer } from '../transcript/request.js';
 import { unblocked } from './block.js';
 import { expireIfDue, finishCall, lossEvents } from './calls.js';
+import { isServerAsk, serverAnswered } from './server-asks.js';
 
 /** The result of a worker's check of a decision. */
 type Checked = Extract<CheckDecisionResult, { ok: true }>;
@@ -88,6 +89,10 @@ function effects(
   }
   const tool = call && findTool(state, call.name);
   if (call === undefined || tool === undefined) return [{ type: 'work-ended', name }];
+  if (isServerAsk(work)) {
+    const answer = as === 'answer' ? checked?.answer : REFUSED_ASK[as];
+    return answer === undefined ? [] : serverAnswered(state, work, answer, at);
+  }
   const note = keepsEarlierMeaning(state, decision) ? undefined : given || undefined;
   const noted = (outcome: CallResult): CallResult =>
     nodeOfCall(call) === null
@@ -135,6 +140,12 @@ function effects(
   }
 }
 
+/** What a server is told by a decision that is no answer. */
+const REFUSED_ASK: Partial<Record<Decision['as'], ServerAnswer>> = {
+  deny: { action: 'decline' },
+  abandon: { action: 'cancel' },
+};
+
 /** For the model: the tool did not run. */
 const GIVEN = '[a person gave this result; the tool was not executed]';
 
@@ -143,9 +154,10 @@ function deniedText(note: string | undefined): string {
 }
 
 /** Returns work that may begin now. Data from an earlier execution, such as its key, stays. */
-function resumed({ name, key, starts, approved: before }: Work): Work {
+function resumed({ name, key, starts, approved: before, asked }: Work): Work {
   return {
     name,
+    ...(asked && { asked }),
     ...(key !== undefined && { key }),
     ...(starts !== undefined && { starts }),
     ...(before && { approved: true }),
@@ -266,9 +278,9 @@ export function decisionChecked(
 }
 
 /** Whether a check's result has the data that the decision needs. */
-function isComplete({ as }: Decision, { call, result }: Checked): boolean {
+function isComplete({ as }: Decision, { call, result, answer }: Checked): boolean {
   if (as === 'edit') return call !== undefined;
-  return as !== 'answer' || result !== undefined;
+  return as !== 'answer' || result !== undefined || answer !== undefined;
 }
 
 /** Returns the events when a tool's `undo` ended, or when the rules did not allow it to begin. */

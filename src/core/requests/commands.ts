@@ -17,7 +17,10 @@ export interface RunCommand {
   readonly purpose: string;
 }
 
-type Decided = Pick<Request, 'id' | 'digest' | 'kind' | 'definition' | 'limit' | 'arguments'>;
+type Decided = Pick<
+  Request,
+  'id' | 'digest' | 'kind' | 'definition' | 'limit' | 'arguments' | 'form' | 'url'
+>;
 
 /**
  * Returns a command line for a POSIX shell. `words`: the command, its operands, and its options. An
@@ -81,9 +84,10 @@ export function limitAmount(name: LimitName, amount: number): string {
 
 /** Returns the command for one decision about a request. */
 export function decidingCommand(run: string, request: Decided, as: DecisionKind): RunCommand {
-  const { id, digest, kind, definition, limit } = request;
+  const { id, digest, kind, definition, limit, form, url } = request;
   const seen = ['--digest', digest.slice(0, SHOWN_DIGITS)];
   const resolve = ['resolve', run, id, '--as', as, ...seen];
+  if (form !== undefined || url !== undefined) return askCommand(run, request, as);
   switch (as) {
     case 'approve':
       return {
@@ -147,6 +151,27 @@ export function decidingCommand(run: string, request: Decided, as: DecisionKind)
         purpose: 'accept the tool in its current form',
       };
   }
+}
+
+/** Returns the command for one decision about what an MCP server asks. */
+function askCommand(run: string, { id, digest, url }: Decided, as: DecisionKind): RunCommand {
+  const seen = ['--digest', digest.slice(0, SHOWN_DIGITS)];
+  if (as === 'deny') {
+    return { words: ['deny', run, id, ...seen], purpose: 'decline; the server is told so' };
+  }
+  if (as !== 'answer') {
+    const words = ['resolve', run, id, '--as', as, ...seen];
+    return { words, purpose: 'dismiss it; the server is told that nobody answers' };
+  }
+  return url === undefined
+    ? {
+        words: ['answer', run, id, ...seen, '--result', 'JSON'],
+        purpose: 'send these fields to the server',
+      }
+    : {
+        words: ['answer', run, id, 'done', ...seen],
+        purpose: 'you have opened the address, and are done there',
+      };
 }
 
 /**

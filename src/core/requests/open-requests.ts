@@ -11,9 +11,11 @@ import {
   OFFERED,
   type Request,
   type RequestKind,
+  type ServerAsk,
 } from '../transcript/request.js';
 import { fixFor } from './commands.js';
 import { presentRequest, printedLine, questionOf, textOfRequest } from './presentation.js';
+import { askOf } from './server-ask.js';
 
 /** Returns the public form of a request. `run`: the run's workflow id, for the commands. */
 export function toRequest(state: RunState, work: AskingWork, run: string): Request {
@@ -22,7 +24,19 @@ export function toRequest(state: RunState, work: AskingWork, run: string): Reque
   const tool = call && findTool(state, call.name);
   const { id, kind, why, raisedAt, expiresAt = null, deciders = [], limit, definition } = request;
   const undo = isUndo(work);
-  const about = { run: state.firstRunId ?? '', kind, call, tool, limit, definition, undo };
+  const ask = askOf(work);
+  const round = ask && `${work.asked?.rounds}.${work.asked?.answers.length}`;
+  const about = {
+    run: state.firstRunId ?? '',
+    kind,
+    call,
+    tool,
+    limit,
+    definition,
+    undo,
+    ask,
+    round,
+  };
   const digest = requestDigest(about);
   const decisions = offered(kind, work);
   const given = call && call.blob === undefined ? { arguments: call.arguments } : {};
@@ -45,14 +59,27 @@ export function toRequest(state: RunState, work: AskingWork, run: string): Reque
     onExpiry: kind === 'limit' ? 'stop' : 'deny',
     decisions,
     deciders,
-    fix: fixFor(run, { id, kind, digest, ...given, ...limited, ...form }, decisions),
-    ...((kind === 'question' || kind === 'plan') && call && questionOf(call)),
+    fix: fixFor(run, { id, kind, digest, ...given, ...limited, ...form, ...ask }, decisions),
+    ...(ask && serverAskOf(ask, tool)),
+    ...(!ask && (kind === 'question' || kind === 'plan') && call && questionOf(call)),
     ...(kind === 'plan' && call && effectsOf(state, call)),
     ...(call?.safety && { checks: call.safety }),
     ...limited,
     ...(kind === 'outcome_unknown' && { idempotencyKey: work.key ?? '' }),
     ...form,
     ...(work.proposal && { checking: true }),
+  };
+}
+
+function serverAskOf(
+  { message, form, url }: ServerAsk,
+  tool: ToolDefinition | undefined,
+): Partial<Request> {
+  return {
+    question: message,
+    server: tool?.mcp?.server ?? '',
+    ...(form && { form }),
+    ...(url !== undefined && { url, options: ['done'] }),
   };
 }
 
@@ -72,9 +99,10 @@ function parsedOf({
   return blob === undefined ? { parsed } : { parsedBlob: blob };
 }
 
-function offered(kind: Request['kind'], { name }: Work): readonly DecisionKind[] {
+function offered(kind: Request['kind'], work: Work): readonly DecisionKind[] {
+  if (askOf(work) !== undefined) return ['answer', 'deny', 'abandon'];
   // An undo is about a call that has been made, so its arguments cannot change.
-  return isUndo({ name }) ? ['approve', 'deny'] : OFFERED[kind];
+  return isUndo(work) ? ['approve', 'deny'] : OFFERED[kind];
 }
 
 /** The subject of a decision, which its digest covers. */
@@ -90,6 +118,10 @@ interface Subject {
   readonly definition?: string | undefined;
   /** The call has been made and would be undone. */
   readonly undo?: boolean;
+  /** What the call's MCP server asks. */
+  readonly ask?: ServerAsk | undefined;
+  /** Which of its asks that is. */
+  readonly round?: string | undefined;
 }
 
 /**
@@ -98,7 +130,7 @@ interface Subject {
  * gets them. A decision therefore applies to no other call and no other arguments.
  */
 function requestDigest(about: Subject): string {
-  const { run, kind, call, tool, limit, definition, undo } = about;
+  const { run, kind, call, tool, limit, definition, undo, ask, round = '' } = about;
   const subject: Json = {
     run,
     kind,
@@ -108,6 +140,7 @@ function requestDigest(about: Subject): string {
     ...(limit && { limit: toJson(limit) }),
     ...(definition !== undefined && { form: definition }),
     ...(undo && { undo }),
+    ...(ask && { ask: toJson(ask), round }),
   };
   return sha256Hex(canonicalJson(subject));
 }

@@ -8,8 +8,9 @@ import { type AskingWork, isUndo } from '../state/work.js';
 import { isObject, parseJson } from '../text/json.js';
 import { escapeArguments, escapeJson, headOf, printable } from '../text/text.js';
 import type { ToolCall } from '../transcript/messages.js';
-import type { Request } from '../transcript/request.js';
+import type { Request, ServerAsk } from '../transcript/request.js';
 import { limitAmount, limitOption } from './commands.js';
+import { askOf, formLines, hostOf } from './server-ask.js';
 
 /**
  * What people see of a request, from one line to everything. Each place that shows a request takes
@@ -90,9 +91,13 @@ function wholeRun({ limit }: Presented): string {
   return limit?.limit === null ? ' of the limit of the whole run' : '';
 }
 
-function toolFields({ tool, effect }: Presented): readonly Field[] {
+function toolFields({ tool, effect, url }: Presented): readonly Field[] {
   if (tool === undefined || nodeOfCall({ name: tool }) !== null) return [];
-  return [['tool', tool], ...(effect ? [['effect', EFFECT_TEXTS[effect]] as const] : [])];
+  return [
+    ['tool', tool],
+    ...(effect ? [['effect', EFFECT_TEXTS[effect]] as const] : []),
+    ...(url === undefined ? [] : [['opens', hostOf(url)] as const]),
+  ];
 }
 
 /** A plan says why with its actions. For a changed tool, more lines of the reason are quoted. */
@@ -111,10 +116,21 @@ function reasonFields({
 }
 
 function quotesOf(request: Presented): readonly Quote[] {
-  const { kind, why = '', checks = [], tool: name = '' } = request;
+  const { kind, why = '', checks = [], tool: name = '', server, form, url } = request;
   // Code writes the text and the reason of a plan.
   if (kind === 'plan') return [];
   const { question, options = [] } = request;
+  if (server !== undefined) {
+    return [
+      { title: 'the server asks, in its own words', texts: [question ?? ''] },
+      ...(form === undefined
+        ? []
+        : [{ title: 'the fields of the answer, in its words', texts: formLines(form) }]),
+      ...(url === undefined
+        ? []
+        : [{ title: 'the address that it wants you to open', texts: [url] }]),
+    ];
+  }
   const isGraph = nodeOfCall({ name }) !== null;
   const asks = isGraph ? askerOf({ name }) : 'the model asks, in its own words';
   const quotes = [
@@ -143,10 +159,11 @@ export function noticeText(text: string): string {
  * `presentRequest` takes its words from there. `tool`: the run's pinned definition.
  */
 export function textOfRequest(
-  { name, request }: AskingWork,
+  work: AskingWork,
   call: ToolCall | undefined,
   tool: ReturnType<typeof findTool>,
 ): string {
+  const { name, request } = work;
   const { limit } = request;
   if (limit !== undefined) {
     const [used, most] = [limit.used, limit.limit].map((amount) =>
@@ -157,7 +174,10 @@ export function textOfRequest(
   if (call === undefined) return '';
   // The engine generated the text from the plan's actions.
   if (request.kind === 'plan') return questionOf(call).question ?? '';
-  if (request.kind === 'question') return shownQuestion(call);
+  if (request.kind === 'question') {
+    const ask = askOf(work);
+    return ask === undefined ? shownQuestion(call) : shownAsk(ask, call, tool);
+  }
   return isUndo({ name }) ? `undo ${shownCall(call, tool)}` : shownCall(call, tool);
 }
 
@@ -166,13 +186,38 @@ function shownQuestion(call: ToolCall): string {
   const { question = '', options = [] } = questionOf(call);
   return [
     askerOf(call),
-    ...printable(question)
-      .split('\n')
-      .map((line) => `> ${line}`),
+    ...quotedLines(question),
     ...(options.length === 0
       ? []
       : [`answers: ${escapeJson(options.map((one) => JSON.stringify(one)).join(', '))}`]),
   ].join('\n');
+}
+
+/** Returns what an MCP server asks, quoted, the host of an address, and the call that waits for it. */
+function shownAsk(
+  { message, form, url }: ServerAsk,
+  call: ToolCall,
+  tool: ToolDefinition | undefined,
+): string {
+  return [
+    serverAsks(tool?.mcp?.server ?? '', call.name),
+    ...quotedLines(message),
+    ...(form === undefined
+      ? []
+      : ['fields of the answer:', ...formLines(form).flatMap(quotedLines)]),
+    ...(url === undefined ? [] : [`opens: ${printedLine(hostOf(url))}`, ...quotedLines(url)]),
+    shownCall(call, tool),
+  ].join('\n');
+}
+
+function serverAsks(server: string, tool: string): string {
+  return `MCP server "${printedLine(server)}" asks before it executes ${printedLine(tool)}`;
+}
+
+function quotedLines(text: string): readonly string[] {
+  return printable(text)
+    .split('\n')
+    .map((line) => `> ${line}`);
 }
 
 /** Returns who asks a question: the model, or a node of the graph. */

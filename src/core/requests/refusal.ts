@@ -9,6 +9,7 @@ import { deciderProblem } from '../definition/rules.js';
 import { peopleOf } from '../state/consent.js';
 import type { Decision, RefusalReason, Request } from '../transcript/request.js';
 import { askingWork, openRequest } from './open-requests.js';
+import { fieldNames } from './server-ask.js';
 
 /**
  * Maximum characters of a person's result as JSON, because it goes unchanged into the history and
@@ -180,6 +181,11 @@ function contentProblem(decision: Decision, request: Request): Refused | null {
   }
   if (as === 'answer' && result === undefined)
     return malformed('result: expected the answer, got none');
+  if (as === 'answer' && request.form !== undefined) {
+    if (isObject(result)) return null;
+    const fields = fieldNames(request.form).join(', ');
+    return malformed(`result: expected an object with the fields ${fields}, got ${show(result)}`);
+  }
   if (as === 'answer' && kind === 'question' && typeof result !== 'string') {
     return malformed(`result: expected a text for a question, got ${show(result)}`);
   }

@@ -23,7 +23,7 @@ import type { Json, JsonObject } from '../text/json.js';
 import type { SpanPlace } from '../transcript/call-result.js';
 import type { BlobRef, ToolCall } from '../transcript/messages.js';
 import type { AgentBlock, ModelBlock, RecordedReply, ToolBlock } from '../transcript/outcome.js';
-import type { Decision, Request } from '../transcript/request.js';
+import type { Decision, Request, ServerAnswer } from '../transcript/request.js';
 
 export type {
   CheckDecisionResult,
@@ -107,6 +107,12 @@ export interface CallModelInput extends ContextFields, SpanPlace {
   readonly paid?: Json;
 }
 
+/** What a call sends to an MCP server that has asked for input. */
+export interface AnsweredInput {
+  readonly answers: Readonly<Record<string, ServerAnswer>>;
+  readonly state?: string;
+}
+
 /** Input of `runTool`. */
 export interface RunToolInput extends ContextFields, SpanPlace {
   /** Hash of the pinned definition. */
@@ -128,6 +134,8 @@ export interface RunToolInput extends ContextFields, SpanPlace {
   readonly paid?: Json;
   /** For a `once` tool: an earlier run for the same call may have executed it. */
   readonly again?: true;
+  /** The answers to what the call's MCP server has asked, by its keys, and the server's own data. */
+  readonly answered?: AnsweredInput;
   /** The worker must apply the rules to the call first, including the input's `rules`. */
   readonly evaluateRules?: true;
   readonly rules?: readonly Rule[];

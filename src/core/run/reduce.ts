@@ -375,7 +375,9 @@ function brokenOffCall(state: RunState, call: ToolCall): CallResult | null {
   if (work === undefined || tool === undefined || (work.approved && !hasBegun(work))) return null;
   // Nothing has begun, except for a call with an unknown outcome.
   if (work.request !== undefined && work.request.kind !== 'outcome_unknown') return null;
-  if (work.startAt === undefined) return cancelledCall(call, tool);
+  // The call's MCP server has asked for input instead, and has not been called again.
+  const isAsked = work.asked !== undefined && !hasBegun(work);
+  if (work.startAt === undefined && !isAsked) return cancelledCall(call, tool);
   return notExecuted(call, 'the run was interrupted before it');
 }
 

@@ -4,7 +4,7 @@ import type { Json } from '../text/json.js';
 import { formatDuration } from '../text/text.js';
 import type { BlobRef, ToolCall } from '../transcript/messages.js';
 import type { Blocked } from '../transcript/outcome.js';
-import type { Decision, RaisedRequest } from '../transcript/request.js';
+import type { AskedByServer, Decision, RaisedRequest } from '../transcript/request.js';
 import { callSummary } from './summaries.js';
 import { type Turn, openCallById } from './turn.js';
 
@@ -235,6 +235,8 @@ export type Work = {
   readonly request?: RaisedRequest;
   /** A decision about the request that must be checked on a worker before it takes effect. */
   readonly proposal?: Proposal;
+  /** For a call of an MCP server that asks before it acts. Its next attempt sends the answers. */
+  readonly asked?: AskedByServer;
   /** A person approved the call, including any safety checks of the provider. */
   readonly approved?: true;
   /** The grant under which the call is made without asking again. */

@@ -51,7 +51,16 @@ import {
   type StopReason,
   type Usage,
 } from './outcome.js';
-import type { Decision, Grant, LimitReached, RaisedRequest, RequestedGrant } from './request.js';
+import type {
+  AskedByServer,
+  Decision,
+  Grant,
+  LimitReached,
+  RaisedRequest,
+  RequestedGrant,
+  ServerAnswer,
+  ServerAsk,
+} from './request.js';
 
 export const rulesShape: Shape<readonly Rule[]> = rulesProblem;
 export const predicateShape: Shape<Predicate> = predicateProblem;
@@ -91,6 +100,22 @@ export const raisedShape = fields<RaisedRequest>({
   limit: optional(limitReached),
   definition: optional(text),
   notified: optional(yes),
+});
+
+export const serverAsksShape = list(
+  fields<ServerAsk>({ key: text, message: text, form: optional(jsonObject), url: optional(text) }),
+);
+
+export const serverAnswerShape = fields<ServerAnswer>({
+  action: oneOf('accept', 'decline', 'cancel'),
+  content: optional(jsonObject),
+});
+
+export const askedShape = fields<AskedByServer>({
+  asks: serverAsksShape,
+  answers: list(serverAnswerShape),
+  state: optional(text),
+  rounds: count,
 });
 
 export const decisionWordShape = oneOf(

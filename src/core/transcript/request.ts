@@ -11,7 +11,7 @@ import type { BlobRef, SafetyCheck } from './messages.js';
  * | kind              | asked when                                                    | decisions                          |
  * | ----------------- | ------------------------------------------------------------- | ---------------------------------- |
  * | `approval`        | a rule or the tool requires approval of the call              | `approve`, `deny`, `edit`, `answer` |
- * | `question`        | the model, or a graph, asks a person                          | `answer`, `deny`                   |
+ * | `question`        | the model, a graph, or the MCP server of a call asks a person | `answer`, `deny`; for a server, also `abandon` |
  * | `plan`            | a graph shows a whole plan before it is executed              | `approve`, `some`, `deny`, `answer` |
  * | `client_tool`     | the tool has no `execute`: the caller executes it             | `answer`, `deny`                   |
  * | `limit`           | a limit was reached, and the agent has `onLimit: 'ask'`       | `raise`, `stop`                    |
@@ -54,6 +54,39 @@ export const OFFERED: { readonly [K in RequestKind]: readonly DecisionKind[] } =
   safety_check: ['approve', 'deny'],
   tool_changed: ['accept', 'deny'],
 };
+
+/**
+ * What an MCP server asks a person before its tool acts: the fields of a form, or to open an address.
+ * All texts are the server's.
+ */
+export interface ServerAsk {
+  /** Names it in the server's result. */
+  readonly key: string;
+  readonly message: string;
+  /** JSON schema of the fields, an object; absent for an address. */
+  readonly form?: JsonObject;
+  /** The address, http or https; absent for a form. */
+  readonly url?: string;
+}
+
+/** What a server is told about an ask: the result of `elicitation/create`. */
+export interface ServerAnswer {
+  readonly action: 'accept' | 'decline' | 'cancel';
+  /** For the fields of a form that was accepted. */
+  readonly content?: JsonObject;
+}
+
+/** What the MCP server of a call has asked for, and the answers so far. */
+export interface AskedByServer {
+  /** All asks of one result. Each is a request, one after the other. */
+  readonly asks: readonly ServerAsk[];
+  /** The answers to the first asks, in the same order. */
+  readonly answers: readonly ServerAnswer[];
+  /** Data of the server that returns to it with the answers, unchanged. Nobody is shown it. */
+  readonly state?: string;
+  /** The number of results of this call that asked. */
+  readonly rounds: number;
+}
 
 /** A limit that a run has reached, and asks to raise. */
 export interface LimitReached {
@@ -124,8 +157,14 @@ export interface Request {
    * capitals, such as `TEXT` or `N`, stands for what the person adds.
    */
   readonly fix: string;
-  /** For `question`: what the model asks, in its own words. */
+  /** For `question`: what the model, the graph, or the MCP server asks, in its own words. */
   readonly question?: string;
+  /** For a `question` of an MCP server: its name in the agent's definition. */
+  readonly server?: string;
+  /** For a `question` of an MCP server: JSON schema of the fields that the answer has. */
+  readonly form?: JsonObject;
+  /** For a `question` of an MCP server: the address that a person opens. */
+  readonly url?: string;
   /** For `question`: suggested answers; any other text is also allowed. */
   readonly options?: readonly string[];
   /** For `safety_check`: the checks in the provider's words. */

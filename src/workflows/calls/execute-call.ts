@@ -6,7 +6,7 @@ import { continuedRun } from '../../core/graph/node-calls.js';
 import type { RunInput } from '../../core/input/input.js';
 import { INLINE } from '../../core/interpret/inline-calls.js';
 import { childBudget } from '../../core/run/complete-batch.js';
-import type { RunToolInput } from '../../core/run/contract.js';
+import type { AnsweredInput, RunToolInput } from '../../core/run/contract.js';
 import { workflowSummary } from '../../core/run/details.js';
 import { getInterruption } from '../../core/state/change.js';
 import { isUnjudged, peopleOf } from '../../core/state/consent.js';
@@ -30,6 +30,7 @@ import {
 } from '../../core/transcript/call-result.js';
 import type { ToolCall } from '../../core/transcript/messages.js';
 import { NODE_BLOCKS, TOOL_BLOCKS } from '../../core/transcript/outcome.js';
+import type { AskedByServer } from '../../core/transcript/request.js';
 import { findActivity, functionActivity, runReads, toolActivity } from '../activities.js';
 import {
   type ActivityStart,
@@ -196,14 +197,21 @@ function currentInput(
   const evaluation = isUnjudged(input.call) && !work?.approved && { evaluateRules: true as const };
   const paid = work?.paid !== undefined && { paid: work.paid };
   const tries = work?.tries !== undefined && { tries: work.tries };
+  const answered = work?.asked && { answered: answeredInput(work.asked) };
   return {
     ...rest,
     ...once,
     ...evaluation,
     ...paid,
     ...tries,
+    ...answered,
     ...(form !== undefined && { accepted: form }),
   };
+}
+
+function answeredInput({ asks, answers, state }: AskedByServer): AnsweredInput {
+  const entries = answers.map((answer, at) => [asks[at]?.key ?? '', answer] as const);
+  return { answers: Object.fromEntries(entries), ...(state !== undefined && { state }) };
 }
 
 function toolInput(run: RunContext, { call, tool }: Execution): RunToolInput {

@@ -1,0 +1,146 @@
+import type { ToolDefinition } from '../definition/tool-definition.js';
+import type { Work } from '../state/work.js';
+import { type Json, type JsonObject, isJsonObject, isObject } from '../text/json.js';
+import { formatCount } from '../text/text.js';
+import type { AskedByServer, NewRequest, ServerAsk } from '../transcript/request.js';
+
+/** Returns the first ask without an answer; undefined if all have one. */
+export function nextAsk({ asks, answers }: AskedByServer): ServerAsk | undefined {
+  return asks[answers.length];
+}
+
+/** Returns the ask that a request is about; undefined for a request about anything else. */
+export function askOf({ asked, request }: Pick<Work, 'asked' | 'request'>): ServerAsk | undefined {
+  return asked === undefined || request?.kind !== 'question' ? undefined : nextAsk(asked);
+}
+
+/** Returns the request for the next ask. `at`: Unix time in ms. */
+export function askRequest(
+  { asks, answers, rounds }: AskedByServer,
+  {
+    tool,
+    deciders,
+    at,
+  }: Pick<NewRequest, 'deciders'> & { readonly tool: ToolDefinition; readonly at: number },
+): NewRequest {
+  const { mcp, name, expiresMs } = tool;
+  const place = asks.length === 1 ? '' : ` (${answers.length + 1} of ${asks.length})`;
+  const again = rounds === 1 ? '' : `, for the ${ordinal(rounds)} time`;
+  return {
+    kind: 'question',
+    why: `MCP server "${mcp?.server ?? ''}" asks before it executes ${name}${place}${again}`,
+    raisedAt: at,
+    ...(expiresMs !== undefined && { expiresAt: at + expiresMs }),
+    ...(deciders && { deciders }),
+  };
+}
+
+function ordinal(number: number): string {
+  return ['first', 'second', 'third'][number - 1] ?? `${number}th`;
+}
+
+/** Returns the host that an address opens, without a user name that looks like one. */
+export function hostOf(url: string): string {
+  const [, host = ''] = /^https?:\/\/([^/?#\\]*)/i.exec(url) ?? [];
+  return host.slice(host.lastIndexOf('@') + 1).toLowerCase();
+}
+
+/**
+ * Returns a line for each field of a form: its name, what it takes, and the server's words about it.
+ * They are foreign text.
+ */
+export function formLines(form: JsonObject): readonly string[] {
+  const { properties, required } = form;
+  const needed: readonly Json[] = isList(required) ? required : [];
+  const fields = isJsonObject(properties) ? Object.entries(properties) : [];
+  return fields.map(([name, schema]) => {
+    const field = isJsonObject(schema) ? schema : {};
+    const isNeeded = needed.includes(name) ? ', required' : '';
+    const words = [textOf(field, 'title'), textOf(field, 'description')].filter(
+      (one) => one !== '',
+    );
+    const about = words.length === 0 ? '' : `: ${words.join(' · ')}`;
+    const facts = [choices(field), ...bounds(field), defaultOf(field)].filter((one) => one !== '');
+    return `${name} (${typeOf(field)}${isNeeded})${about}${facts.length === 0 ? '' : ` [${facts.join('; ')}]`}`;
+  });
+}
+
+/** Returns the names of a form's fields. */
+export function fieldNames({ properties }: JsonObject): readonly string[] {
+  return isJsonObject(properties) ? Object.keys(properties) : [];
+}
+
+/** Returns an answer with the defaults of the fields that it does not have. */
+export function withDefaults(given: JsonObject, { properties }: JsonObject): JsonObject {
+  const defaults = Object.entries(isJsonObject(properties) ? properties : {}).flatMap(
+    ([name, field]): readonly (readonly [string, Json])[] => {
+      const value = isJsonObject(field) ? field['default'] : undefined;
+      return value === undefined || Object.hasOwn(given, name) ? [] : [[name, value]];
+    },
+  );
+  return { ...given, ...Object.fromEntries(defaults) };
+}
+
+function isList(value: Json | undefined): value is readonly Json[] {
+  return Array.isArray(value);
+}
+
+function textOf(field: JsonObject, name: string): string {
+  const value = field[name];
+  return typeof value === 'string' ? value : '';
+}
+
+function typeOf(field: JsonObject): string {
+  const format = textOf(field, 'format');
+  switch (field['type']) {
+    case 'string':
+      return format === '' ? 'text' : format;
+    case 'boolean':
+      return 'true or false';
+    case 'array':
+      return 'list';
+    default:
+      return textOf(field, 'type') || 'any value';
+  }
+}
+
+/** Returns the values that a field, or each item of a list, may have, with their titles. */
+function choices(field: JsonObject): string {
+  const { items } = field;
+  const each = field['type'] === 'array' && isJsonObject(items) ? items : field;
+  const titled = [each['oneOf'], each['anyOf']].find(isList);
+  const names = isList(each['enumNames']) ? each['enumNames'] : [];
+  const values = isList(each['enum'])
+    ? each['enum'].map((value, at) => choice(value, names[at]))
+    : (titled ?? []).flatMap((one) =>
+        isObject(one) && one['const'] !== undefined ? [choice(one['const'], one['title'])] : [],
+      );
+  return values.length === 0 ? '' : `one of ${values.join(', ')}`;
+}
+
+function choice(value: unknown, title: unknown): string {
+  const json = JSON.stringify(value);
+  return typeof title === 'string' && title !== value ? `${json} (${title})` : json;
+}
+
+function bounds(field: JsonObject): readonly string[] {
+  const { minimum, maximum, minLength, maxLength, minItems, maxItems } = field;
+  return [
+    bound('at least', minimum, ''),
+    bound('at most', maximum, ''),
+    bound('at least', minLength, 'character'),
+    bound('at most', maxLength, 'character'),
+    bound('at least', minItems, 'item'),
+    bound('at most', maxItems, 'item'),
+  ];
+}
+
+function bound(word: string, value: Json | undefined, noun: string): string {
+  if (typeof value !== 'number') return '';
+  return `${word} ${noun === '' ? value : formatCount(value, noun)}`;
+}
+
+function defaultOf(field: JsonObject): string {
+  const value = field['default'];
+  return value === undefined ? '' : `default ${JSON.stringify(value)}`;
+}
