@@ -4,6 +4,7 @@ import { isAgent, assertRuleNames, assertRules, requestOptions } from './agents/
 import { withCalled } from './agents/agent-definition.js';
 import type { RequestOptions } from './agents/agent-parts.js';
 import { InputError } from './core/errors.js';
+import type { SharedBudget } from './core/rules/budget.js';
 import { type Duration, show } from './core/text/text.js';
 import { type EncryptionOptions, encryptionProblem } from './encryption/keyring.js';
 import { findPrice, findWindow } from './models/known-models.js';
@@ -94,6 +95,20 @@ export interface ServeMcpOptions {
   readonly decide?: boolean;
 }
 
+/** A budget that runs share: of a tenant or a tag, in money or tokens. At least one of each is given. */
+export interface BudgetOptions {
+  /** The `tenant` of the runs. Give either this or `tag`. */
+  readonly tenant?: string;
+  /** One of the `tags` of the runs; agents that they call count too. */
+  readonly tag?: string;
+  /** A day in UTC. */
+  readonly per: 'day';
+  /** US dollars. Each model that is called needs a known price. */
+  readonly costUsd?: number;
+  /** Tokens of prompts and replies together. */
+  readonly tokens?: number;
+}
+
 /** The default export of `perdure.config.ts`. */
 export interface Config extends RequestOptions {
   /** The agents that workers with this configuration serve; each name is unique. */
@@ -113,6 +128,11 @@ export interface Config extends RequestOptions {
    * names look secret (a segment such as KEY or TOKEN) need not be listed.
    */
   readonly secrets?: readonly string[];
+  /**
+   * What all runs of a tenant, or with a tag, may spend together in a day. A run that finds no room is
+   * blocked until the next day. Every worker of the namespace needs the same. Default: none.
+   */
+  readonly budgets?: readonly BudgetOptions[];
   /** Who may use the HTTP server (`perdure serve`), and for what. */
   readonly serve?: ServeOptions;
   /**
@@ -178,6 +198,49 @@ export const serveOptions = z.strictObject({
     .optional(),
 } satisfies OptionSchemas<ServeOptions>);
 
+const positive = z.number('expected a number above 0').positive('expected a number above 0');
+const named = z.string('expected a text').min(1, 'expected a text, got an empty one');
+const budgetOptions = z
+  .strictObject({
+    tenant: named.optional(),
+    tag: named.optional(),
+    per: z.literal('day'),
+    costUsd: positive.optional(),
+    tokens: positive.optional(),
+  } satisfies OptionSchemas<BudgetOptions>)
+  .refine(
+    ({ tenant, tag }) => (tenant === undefined) !== (tag === undefined),
+    "expected either `tenant` or `tag`, such as { tenant: 'acme', per: 'day', costUsd: 5 }",
+  )
+  .refine(
+    ({ costUsd, tokens }) => costUsd !== undefined || tokens !== undefined,
+    "expected `costUsd`, `tokens`, or both, such as { tenant: 'acme', per: 'day', costUsd: 5 }",
+  );
+
+/** Returns the budgets of a configuration, each with one unit. */
+export function budgetsOf({ budgets = [] }: Pick<Config, 'budgets'>): readonly SharedBudget[] {
+  return budgets.flatMap(({ tenant, tag = '', costUsd, tokens }) => {
+    const of = tenant === undefined ? 'tag' : 'tenant';
+    const whose = { of, name: tenant ?? tag } as const;
+    return [
+      ...(costUsd === undefined ? [] : [{ ...whose, unit: 'costUsd', limit: costUsd } as const]),
+      ...(tokens === undefined ? [] : [{ ...whose, unit: 'tokens', limit: tokens } as const]),
+    ];
+  });
+}
+
+/** Throws an `InputError` for two budgets of the same runs in the same unit. */
+function assertOneBudgetEach(budgets: readonly SharedBudget[]): void {
+  for (const [index, { of, name, unit }] of budgets.entries()) {
+    const isFirst =
+      budgets.findIndex((one) => one.of === of && one.name === name && one.unit === unit) === index;
+    if (isFirst) continue;
+    throw new InputError(
+      `config: budgets: expected one ${unit} of ${of} ${show(name)}, got two; remove one of them`,
+    );
+  }
+}
+
 const configOptions = z.strictObject({
   agents: uniquelyNamed(expected<Agent>('an agent; make it with defineAgent({…})', isAgent)),
   models: z.looseObject({}).optional(),
@@ -185,6 +248,7 @@ const configOptions = z.strictObject({
   address: z.string().optional(),
   namespace: z.string().optional(),
   secrets: z.unknown().optional(),
+  budgets: z.array(budgetOptions).optional(),
   serve: serveOptions.optional(),
   encryption: z.unknown().optional(),
   ...requestOptions,
@@ -216,6 +280,7 @@ export function defineConfig(config: Config): Config {
   const keys = config.encryption === undefined ? null : encryptionProblem(config.encryption);
   if (keys !== null) throw new InputError(keys);
   assertRules(config.rules, 'config');
+  assertOneBudgetEach(budgetsOf(config));
   const agents = withCalled(config.agents);
   assertRuleNames(config.rules, agents, 'config');
   assertModelNames(agents, Object.keys(config.models ?? {}));

@@ -60,3 +60,4 @@ export async function createWorker(options: WorkerOptions): Promise<RunningWorke
   const { createWorker: create } = await import('./worker/create-worker.js');
   return await create(options);
 }
+export type { BudgetOptions } from './config.js';

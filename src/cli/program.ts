@@ -198,6 +198,10 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Listed | ListedG
       summary: 'remove runs that have ended, with everything that is stored of them',
       load: async () => (await import('./commands/erase.js')).erase,
     },
+    budgets: {
+      summary: 'show what tenants and tags have spent of their budgets today',
+      load: async () => (await import('./commands/budgets.js')).budgets,
+    },
     doctor: {
       summary: 'check server, workers, models, and versions',
       load: async () => (await import('./commands/doctor.js')).doctor,

@@ -114,7 +114,8 @@ export interface WorkerOptions extends ConnectionSettings, SharedWorkerOptions {
 }
 
 /** Options of `perdurePlugin`. */
-export interface PluginOptions extends Pick<Config, 'agents' | 'models'>, SharedWorkerOptions {}
+export interface PluginOptions
+  extends Pick<Config, 'agents' | 'models' | 'budgets'>, SharedWorkerOptions {}
 
 /** Returns the schema of an object that has these methods. */
 function having(text: string, ...methods: readonly string[]): z.ZodType {
@@ -194,6 +195,7 @@ const pluginOptions = z.strictObject({
   ...sharedOptions,
   // `defineConfig` checks these.
   agents: z.unknown(),
+  budgets: z.unknown().optional(),
   models: z.unknown().optional(),
 } satisfies OptionSchemas<PluginOptions>);
 

@@ -13,14 +13,16 @@ import {
 } from '@temporalio/worker';
 import { createDefinitionCache } from '../activities/activity-context.js';
 import { createActivities } from '../activities/create-activities.js';
+import { budgetedModels, unpricedText } from '../activities/model/budgeted-models.js';
 import { pacedModels } from '../activities/model/paced-models.js';
 import { createTranscriptCache } from '../activities/model/transcript-cache.js';
 import { createAgentCatalog, withCalled } from '../agents/agent-definition.js';
 import type { RequestOptions } from '../agents/agent-parts.js';
 import type { Agent } from '../agents/agent.js';
 import { assertRuleNames, rulesOn } from '../agents/options.js';
-import type { Config } from '../config.js';
+import { type Config, budgetsOf } from '../config.js';
 import { InputError } from '../core/errors.js';
+import type { SharedBudget } from '../core/rules/budget.js';
 import type { Activities } from '../core/run/contract.js';
 import { keyringFrom } from '../encryption/keyring.js';
 import { sealedBlobs } from '../encryption/sealed-stores.js';
@@ -50,7 +52,7 @@ export interface WorkerParts {
 
 interface PartsOptions extends SharedWorkerOptions {
   readonly hub?: LiveHub;
-  /** False: calls do not wait for the shared rates of models. */
+  /** False: calls do not wait for the shared rates of models, and count against no budget. */
   readonly rates?: boolean;
 }
 
@@ -63,7 +65,10 @@ const DEFAULT_CACHE_BYTES = 64 * 1024 * 1024;
  * are invalid, or if an agent needs a capability that its model lacks.
  */
 export function createWorkerParts(
-  config: Pick<Config, 'agents' | 'models' | 'secrets' | 'encryption' | keyof RequestOptions>,
+  config: Pick<
+    Config,
+    'agents' | 'models' | 'secrets' | 'encryption' | 'budgets' | keyof RequestOptions
+  >,
   { env = process.env, ...options }: PartsOptions,
 ): WorkerParts {
   const { agents: definitions, models = {} } = config;
@@ -86,7 +91,11 @@ export function createWorkerParts(
     builtIn: [readResultTool(blobs)],
   });
   const known = createModelCatalog(models, env);
-  const modelCatalog = options.rates === false ? known : pacedModels(known, models);
+  const isAlone = options.rates === false;
+  const budgets = isAlone ? [] : budgetsOf(config);
+  const budgeted = budgetedModels(isAlone ? known : pacedModels(known, models), budgets);
+  const modelCatalog = budgeted.catalog;
+  assertPrices(withCalled(definitions), modelCatalog, { budgets, env });
   assertNativeTools(definitions, modelCatalog, env['PERDURE_MODEL'] ?? '');
   const mcp = createSessions(env);
   const activities = createActivities({
@@ -111,7 +120,30 @@ export function createWorkerParts(
     captureContent: env[CAPTURE_CONTENT]?.trim().toLowerCase() === 'true',
     stopping: stopping.signal,
   });
-  return { activities, stop: () => stopping.abort(), close: () => mcp.close() };
+  const close = async (): Promise<void> => {
+    await Promise.all([budgeted.close(), mcp.close()]);
+  };
+  return { activities, stop: () => stopping.abort(), close };
+}
+
+/** Throws an `InputError` if the price of an agent's model is unknown and a budget is in money. */
+function assertPrices(
+  agents: readonly Pick<Agent, 'name' | 'model' | 'fallbacks'>[],
+  models: ModelCatalog,
+  {
+    budgets,
+    env,
+  }: {
+    readonly budgets: readonly SharedBudget[];
+    readonly env: Readonly<Record<string, string | undefined>>;
+  },
+): void {
+  if (budgets.every(({ unit }) => unit !== 'costUsd')) return;
+  for (const { name, model, fallbacks = [] } of agents) {
+    const called = [model ?? env['PERDURE_MODEL'] ?? '', ...fallbacks];
+    const unpriced = called.find((one) => one !== '' && models.resolve(one).price === null);
+    if (unpriced !== undefined) throw new InputError(`agent "${name}": ${unpricedText(unpriced)}`);
+  }
 }
 
 /**

@@ -40,8 +40,8 @@ export type PerdurePlugin = WorkerPlugin & BundlerPlugin;
  */
 export function perdurePlugin(given: PluginOptions): PerdurePlugin {
   assertPluginOptions(given);
-  const { agents, models, ...options } = given;
-  const config = defineConfig({ agents, ...(models && { models }) });
+  const { agents, models, budgets, ...options } = given;
+  const config = defineConfig({ agents, ...(models && { models }), ...(budgets && { budgets }) });
   /** The parts of each worker, by one of its activities. */
   const parts = new WeakMap<object, Pick<WorkerParts, 'stop' | 'close'>>();
   return {
@@ -64,7 +64,7 @@ export function perdurePlugin(given: PluginOptions): PerdurePlugin {
         ...withCodec(theirs, keyring),
       };
     },
-    configureBundler: (theirs) => configureBundler(theirs, neededWorkflows(models)),
+    configureBundler: (theirs) => configureBundler(theirs, neededWorkflows(config)),
     async runWorker(worker, next) {
       const own = parts.get(worker.options.activities.get('loadAgent') ?? worker);
       if (own === undefined) return await next(worker);
@@ -132,9 +132,12 @@ function mergeActivities(theirs: object, ours: object): object {
 }
 
 /** Returns the workflow types that the worker's code must have. */
-function neededWorkflows(models: Config['models'] = {}): readonly string[] {
+function neededWorkflows({
+  models = {},
+  budgets = [],
+}: Pick<Config, 'models' | 'budgets'>): readonly string[] {
   const isRated = Object.values(models).some(({ rate }) => rate !== undefined);
-  return isRated ? ['agent', 'rate'] : ['agent'];
+  return ['agent', ...(isRated ? ['rate'] : []), ...(budgets.length > 0 ? ['budget'] : [])];
 }
 
 function configureBundler(given: BundleOptions, needed: readonly string[]): BundleOptions {

@@ -10,16 +10,23 @@ import { UNUSED, blockAsk, isPace, takeBlock } from '../core/rules/rate.js';
 import { takeUpdate } from './messages/definitions.js';
 
 /** The server admits 2,000 updates to one segment. */
-const MAX_TAKEN = 1_000;
+export const MAX_TAKEN = 1_000;
 /** Less than half of the time after which the server ends a segment that has no worker. */
 const SEGMENT_MS = 4 * 60_000;
 
-// With worker versioning, it moves to the current build with its next task, since all builds share the
-// allowance. The server refuses the option of a worker without versioning.
-setWorkflowOptions(() => {
-  const { deploymentName = '' } = workflowInfo().currentDeploymentVersion ?? {};
-  return deploymentName === '' ? {} : { versioningBehavior: 'AUTO_UPGRADE' };
-}, rate);
+followBuilds(rate);
+
+/**
+ * Lets a workflow move to the current build with its next task, if there is worker versioning: all builds
+ * share what it hands out.
+ */
+export function followBuilds(workflow: (carried?: unknown) => Promise<void>): void {
+  setWorkflowOptions(() => {
+    const { deploymentName = '' } = workflowInfo().currentDeploymentVersion ?? {};
+    // The server refuses the option of a worker without versioning.
+    return deploymentName === '' ? {} : { versioningBehavior: 'AUTO_UPGRADE' };
+  }, workflow);
+}
 
 /**
  * Workflow type `rate`: hands out the allowance of one model (`rate` of its entry in `models`) to all

@@ -20,7 +20,7 @@ import { replayLater } from './replays.js';
 import { noteStarts, watchRuns } from './watched-runs.js';
 import { canaryCodec, expectNoLeaks, watchFiles, watchHistory } from './canary-watch.js';
 
-type Rest = Partial<WorkerOptions> & { models?: NonNullable<Config['models']> };
+type Rest = Partial<WorkerOptions> & Pick<Config, 'models' | 'budgets'>;
 
 /** A task queue of its own on the shared server, with the operations that tests need. */
 export interface Rig {
@@ -74,9 +74,10 @@ export async function createRig(address: string = inject('temporalAddress')): Pr
     isInMemory: false,
     taskQueue,
     home,
-    async worker(agents, { models, ...rest } = {}) {
+    async worker(agents, { models, budgets, ...rest } = {}) {
+      const shared = { ...(models && { models }), ...(budgets && { budgets }) };
       const worker = await createWorker({
-        config: defineConfig({ agents, ...(models && { models }) }),
+        config: defineConfig({ agents, ...shared }),
         address,
         taskQueue,
         env: { ...CANARIES, PERDURE_HOME: home },

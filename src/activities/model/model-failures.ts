@@ -27,6 +27,8 @@ const SAMPLE_ATTEMPTS = 3;
 const OF_WORKER: readonly string[] = ['credentials', 'model'] satisfies readonly ModelBlock[];
 /** The type of a failure for which a model's shared rate had no room: the call has waited long enough. */
 export const RATE = 'rate';
+/** The type of a failure for which a budget across runs had no room: no other model would be cheaper for it. */
+export const BUDGET = 'shared_budget';
 /** The types of failures for which no request was sent, so that retries cost nothing. */
 const UNSENT: readonly string[] = ['no_credentials', 'decide_missing', RATE];
 const FIRST_PROBE_MS = 30_000;
@@ -85,6 +87,7 @@ function retryAfter(attempt: FailedAttempt, retryAfterMs: number): FailureDecisi
 /** Decides about an attempt in a run that is not blocked. */
 function decideUnblocked(error: ModelError, attempt: FailedAttempt): FailureDecision {
   const { kind, type } = error.details;
+  if (type === BUDGET) return { type: 'blocked', reason: 'budget' };
   const retryAfterMs = requestedWaitMs(error);
   const probe = retryAfterMs > 0 ? { probeAfterMs: retryAfterMs } : {};
   switch (kind) {
@@ -119,10 +122,22 @@ function decideUnblocked(error: ModelError, attempt: FailedAttempt): FailureDeci
  */
 export function decideFailure(error: ModelError, attempt: FailedAttempt): FailureDecision {
   const decision = decideUnblocked(error, attempt);
-  if (attempt.left !== undefined) return decideBounded(decision, attempt.left);
+  // What was paid for is not lost for a budget, even if the run does not wait for its model.
+  const isBudget = error.details.type === BUDGET;
+  if (attempt.left !== undefined && !isBudget) return decideBounded(decision, attempt.left);
   if (attempt.blocked === undefined || decision.type === 'failed') return decision;
   if (decision.type === 'blocked' && decision.reason !== attempt.blocked) return decision;
-  return { type: 'retry', delayMs: Math.max(probeDelayMs(error, attempt), requestedWaitMs(error)) };
+  const delayMs = probeDelayMs(error, attempt);
+  // The budget may be raised before its day ends.
+  if (isBudget) return { type: 'retry', delayMs: Math.min(delayMs, untilNextDay(error, attempt)) };
+  return { type: 'retry', delayMs: Math.max(delayMs, requestedWaitMs(error)) };
+}
+
+/** The time in ms over which the calls that wait for the next day begin. */
+const NEXT_DAY_MS = 5_000;
+
+function untilNextDay({ details }: ModelError, { random }: FailedAttempt): number {
+  return Math.round((details.retryAfterMs ?? MAX_PROBE_MS) + random() * NEXT_DAY_MS);
 }
 
 /** Returns the milliseconds between two probes. The first ones are soon if they may reach another worker. */

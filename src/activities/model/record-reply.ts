@@ -317,7 +317,7 @@ async function readCalls(
 }
 
 /** Reads the usage of a reply. A custom model may report anything, so only whole numbers count. */
-function readUsage(reply: ModelReply, request: ModelRequest): ReplyUsage {
+export function readUsage(reply: ModelReply, request: ModelRequest): ReplyUsage {
   const { usage } = reply;
   const counts = usage && [usage.inputTokens, usage.outputTokens, usage.cachedTokens];
   if (!counts?.every((count) => Number.isInteger(count) && count >= 0)) {

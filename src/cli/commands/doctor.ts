@@ -1,3 +1,4 @@
+import { type Config, budgetsOf } from '../../config.js';
 import { printable } from '../../core/text/text.js';
 import { redactJson, redactMessage } from '../../secrets/redact.js';
 import { resolveTaskQueue } from '../../temporal/task-queue.js';
@@ -15,6 +16,7 @@ import {
 } from '../doctor/installation.js';
 import { serverFindings } from '../doctor/namespace.js';
 import { openStores } from '../../storage/file-stores.js';
+import { formatAmount, readBudgetRows } from '../reports/budget-rows.js';
 import { nextCommandAbout, runnableText } from '../reports/next-command.js';
 import { formatCount, type Palette, dataPalette } from '../format/format.js';
 
@@ -115,6 +117,7 @@ async function examine(
     found,
     ...(embedded ? [await cliFinding(home, env)] : []),
     ...(server === null ? noServer() : await serverFindings({ ...place, server })),
+    ...(server === null ? [] : await budgetFindings(context, config)),
     ...models,
     ...(await callModels(config, env, { call: callsModels })),
     ...(await mcpFindings(config, env, () => openStores(home, env).toolLock)),
@@ -123,6 +126,37 @@ async function examine(
     const text = runnableText(context, finding.text);
     return { ...finding, text, ...(finding.fix && { fix: runnableText(context, finding.fix) }) };
   });
+}
+
+/** Returns what is left of the budgets; nothing if the configuration has none. */
+async function budgetFindings(
+  context: CliContext,
+  config: Pick<Config, 'budgets'>,
+): Promise<readonly Finding[]> {
+  const budgets = budgetsOf(config);
+  if (budgets.length === 0) return [];
+  const rows = await readBudgetRows(await context.client(), budgets);
+  const isRead = rows.every(({ unread }) => unread === undefined);
+  const isUsedUp = rows.some((row) => row.isUsedUp);
+  const text = rows.map((row) => {
+    const [spent, held, limit] = [row.spent, row.held, row.limit].map((each) =>
+      formatAmount(each, row),
+    );
+    const state = row.isUsedUp ? '; used up, so its runs wait for the next day' : '';
+    return row.unread === undefined
+      ? `${row.of} ${row.name}: ${spent} of ${limit} spent, ${held} held by workers${state}`
+      : `${row.of} ${row.name}: ${row.unread}`;
+  });
+  const fix = 'raise it in `budgets` of the configuration, and restart the workers';
+  return [
+    {
+      name: 'budgets',
+      level: isUsedUp ? 'note' : isRead ? 'ok' : 'skipped',
+      text: text.join('\n'),
+      ...(isUsedUp && { fix }),
+      data: { budgets: rows.map((row) => ({ ...row })) },
+    },
+  ];
 }
 
 function noServer(): readonly Finding[] {

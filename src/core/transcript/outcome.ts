@@ -180,7 +180,7 @@ export function toAssistantMessage({ text, blob, provider, fallback }: RecordedR
 
 /**
  * The reasons that can block a model call. `bad_request`: the provider refuses the request for a
- * reason that is not known to be final. `storage`: a blob that its prompt needs is missing or
+ * reason that is not known to be final. `budget`: a budget across runs is used up. `storage`: a blob that its prompt needs is missing or
  * damaged, or the store is down.
  */
 export const MODEL_BLOCKS = [
@@ -189,6 +189,7 @@ export const MODEL_BLOCKS = [
   'model',
   'bad_request',
   'provider',
+  'budget',
   'storage',
 ] as const;
 export type ModelBlock = (typeof MODEL_BLOCKS)[number];

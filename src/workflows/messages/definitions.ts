@@ -1,6 +1,7 @@
 import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow';
 import type { AgentDefinition, Limits } from '../../core/definition/definition.js';
 import type { Ask, AskReceipt } from '../../core/input/inbox.js';
+import type { BudgetReading, Lease, LeaseAsk, Settlement } from '../../core/rules/budget.js';
 import type { Block, BlockAsk } from '../../core/rules/rate.js';
 import type { GraphView } from '../../core/run/details.js';
 import type { EffectiveLimits } from '../../core/state/state.js';
@@ -320,3 +321,9 @@ export const undoUpdate = defineUpdate<
 >('undo');
 /** Takes a block of a model's allowance from workflow `rate`, for perdure's workers. */
 export const takeUpdate = defineUpdate<Block, [BlockAsk]>('take');
+/** Takes a lease of a budget from workflow `budget`, for perdure's workers. */
+export const leaseUpdate = defineUpdate<Lease, [LeaseAsk]>('lease');
+/** Gives a lease back to workflow `budget`. */
+export const settleSignal = defineSignal<[Settlement]>('settle');
+/** Returns what workflow `budget` knows of its day. */
+export const budgetQuery = defineQuery<BudgetReading>('budget');

@@ -1,0 +1,52 @@
+import type { Client } from '@temporalio/client';
+import type { SharedBudget } from '../../core/rules/budget.js';
+import { DAY_MS, dayOf, isSome } from '../../core/rules/budget.js';
+import { readBudget } from '../../updates/budget.js';
+
+/** A budget of the configuration, and what runs have spent of it today. */
+export interface BudgetRow extends SharedBudget {
+  /** The day in UTC: `2026-11-26`. */
+  readonly day: string;
+  /** Null if it could not be read. */
+  readonly spent: number | null;
+  /** What workers may still spend, or what a dead worker had. Null if it could not be read. */
+  readonly held: number | null;
+  readonly isUsedUp: boolean;
+  /** Why it could not be read. */
+  readonly unread?: string;
+}
+
+/** Reads what was spent of each budget today. A worker answers for the workflow that counts it. */
+export async function readBudgetRows(
+  client: Client,
+  budgets: readonly SharedBudget[],
+): Promise<readonly BudgetRow[]> {
+  return await Promise.all(budgets.map(async (budget) => await readRow(client, budget)));
+}
+
+async function readRow(client: Client, budget: SharedBudget): Promise<BudgetRow> {
+  const today = dayOf(Date.now());
+  try {
+    // Nothing was spent of a budget that nothing counts.
+    const { day = today, spent = 0, held = 0 } = (await readBudget(client, budget)) ?? {};
+    const isUsedUp = !isSome(budget.limit - spent - held, budget);
+    return { ...budget, day: dateOf(day), spent, held, isUsedUp };
+  } catch (error) {
+    const unread = error instanceof Error ? error.message : String(error);
+    const row = { ...budget, day: dateOf(today), spent: null, held: null, isUsedUp: false };
+    return { ...row, unread: `no worker answers for it (${unread})` };
+  }
+}
+
+function dateOf(day: number): string {
+  return new Date(day * DAY_MS).toISOString().slice(0, 10);
+}
+
+const DIGITS = { costUsd: 4, tokens: 0 } as const;
+
+/** Formats an amount of a budget: `$1.2500`, `1200 tokens`, or `-` if it is unknown. */
+export function formatAmount(amount: number | null, { unit }: Pick<SharedBudget, 'unit'>): string {
+  if (amount === null) return '-';
+  const digits = amount.toFixed(DIGITS[unit]);
+  return unit === 'costUsd' ? `$${digits}` : `${digits} tokens`;
+}

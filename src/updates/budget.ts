@@ -1,0 +1,81 @@
+import { randomUUID } from 'node:crypto';
+import { type Client, WithStartWorkflowOperation } from '@temporalio/client';
+import { WorkflowNotFoundError } from '@temporalio/common';
+import type {
+  BudgetReading,
+  Lease,
+  LeaseAsk,
+  Settlement,
+  SharedBudget,
+} from '../core/rules/budget.js';
+import { sha256Hex } from '../core/text/json.js';
+import { budgetQuery, leaseUpdate, settleSignal } from '../workflows/messages/definitions.js';
+
+/** The time for one try: about as long as the server takes to notice a frozen worker. */
+const TRY_MS = 10_000;
+const SIGNAL_MS = 2_000;
+const TAG_DIGITS = 32;
+
+/** Returns the id of the workflow that hands out a budget. Ids are public, and tags may be confidential. */
+export function budgetWorkflowId({ of, name, unit }: Omit<SharedBudget, 'limit'>): string {
+  return `budget:${unit}:${of}:${of === 'tag' ? sha256Hex(name).slice(0, TAG_DIGITS) : name}`;
+}
+
+/** Takes a lease of a budget. Starts the workflow that hands it out if there is none. */
+export async function takeLease(
+  client: Client,
+  { budget, taskQueue }: { readonly budget: SharedBudget; readonly taskQueue: string },
+  ask: LeaseAsk,
+): Promise<Lease> {
+  const startWorkflowOperation = new WithStartWorkflowOperation('budget', {
+    workflowId: budgetWorkflowId(budget),
+    workflowIdConflictPolicy: 'USE_EXISTING',
+    taskQueue,
+    args: [],
+    staticSummary: 'budget of a day',
+    // All runs that share it wait for it.
+    priority: { priorityKey: 1 },
+  });
+  return await client.withDeadline(Date.now() + TRY_MS, () =>
+    client.workflow.executeUpdateWithStart(leaseUpdate, {
+      startWorkflowOperation,
+      args: [ask],
+      updateId: randomUUID(),
+    }),
+  );
+}
+
+/**
+ * Gives a lease back. A signal needs no worker, and the server keeps it. Resolves with false if the
+ * workflow has ended with its day.
+ */
+export async function settleLease(
+  client: Client,
+  budget: SharedBudget,
+  said: Settlement,
+): Promise<boolean> {
+  try {
+    await client.withDeadline(Date.now() + SIGNAL_MS, () =>
+      client.workflow.getHandle(budgetWorkflowId(budget)).signal(settleSignal, said),
+    );
+    return true;
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) return false;
+    throw error;
+  }
+}
+
+/** Returns what a budget's workflow knows of its day; null if it does not run. Needs a worker. */
+export async function readBudget(
+  client: Client,
+  budget: SharedBudget,
+): Promise<BudgetReading | null> {
+  try {
+    return await client.withDeadline(Date.now() + TRY_MS, () =>
+      client.workflow.getHandle(budgetWorkflowId(budget)).query(budgetQuery),
+    );
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) return null;
+    throw error;
+  }
+}

@@ -1,0 +1,174 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { Worker } from '@temporalio/worker';
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import type { PerdureClient } from '../../src/client/client-types.js';
+import type { BudgetOptions } from '../../src/config.js';
+import type { SharedBudget } from '../../src/core/rules/budget.js';
+import { KEYS_VARIABLE } from '../../src/encryption/keyring.js';
+import type { Model } from '../../src/models/model.js';
+import { runInMemory } from '../../src/testing.js';
+import { replyCalls, replyText } from '../../src/testing/replies.js';
+import { budgetWorkflowId, readBudget } from '../../src/updates/budget.js';
+import { sourceBundle } from '../support/bundle.js';
+import { clientOf } from '../support/clerk.js';
+import { type Rig, createRig } from '../support/rig.js';
+
+const CHILDREN = 5;
+
+let rig: Rig;
+let client: PerdureClient;
+
+beforeAll(async () => {
+  rig = await createRig();
+  client = await clientOf(rig);
+});
+afterEach(async () => {
+  await rig.stopWorkers();
+});
+afterAll(async () => {
+  await client.disconnect();
+  await rig.close();
+});
+
+/** A dollar for each token of a reply, which has as many as the instructions say; prompts are free. */
+const price = { input: 0, cachedInput: 0, output: 1e6 };
+const paid: Model = {
+  async call({ instructions }) {
+    const outputTokens = Number(/\d+/.exec(instructions)?.[0]);
+    return { ...replyText('done'), usage: { inputTokens: 0, outputTokens, cachedTokens: 0 } };
+  },
+};
+const planner: Model = {
+  async call({ messages }) {
+    const calls = Array.from({ length: CHILDREN }, (_, at) => ({
+      name: 'helper',
+      arguments: { message: `part ${at}` },
+    }));
+    return messages.length === 1 ? replyCalls(calls) : replyText('all done');
+  },
+};
+const models = {
+  paid: { ...paid, price },
+  planner: { ...planner, price: { input: 0, cachedInput: 0, output: 0 } },
+};
+const spender = (name: string, dollars: number, most = dollars) =>
+  defineAgent({
+    name,
+    description: name,
+    instructions: `spend ${dollars}`,
+    model: 'paid',
+    settings: { maxOutputTokens: most },
+  });
+const big = spender('big', 99);
+const helper = spender('helper', 3, 5);
+const lead = defineAgent({
+  name: 'lead',
+  instructions: 'lead',
+  model: 'planner',
+  agents: [helper],
+});
+const AGENTS = [big, helper, lead];
+
+async function workers(count: number, budget: Omit<BudgetOptions, 'per'>): Promise<void> {
+  for (let one = 0; one < count; one += 1) {
+    await rig.worker(AGENTS, { models, budgets: [{ per: 'day', ...budget }] });
+  }
+}
+
+/** Returns the ids and the states of the runs that a run has called. */
+async function called(root: string) {
+  const { rows } = await client.list({ root, all: true });
+  return rows.filter(({ id }) => id !== root);
+}
+
+async function until<T>(work: () => Promise<T>): Promise<T> {
+  return await vi.waitFor(work, { timeout: 30_000, interval: 100 });
+}
+
+test('five children and two workers at 99 % of a budget: the overrun is at most one lease', async () => {
+  const tenant = `acme-${randomUUID()}`;
+  await workers(2, { tenant, costUsd: 100 });
+  const first = await client.start(big, 'go', { tenant });
+  await client.result(first.id);
+  const { id } = await client.start(lead, 'go', { tenant });
+  await until(async () => {
+    const statuses = (await called(id)).map(({ status }) => status).toSorted();
+    expect(statuses).toEqual(['blocked', 'blocked', 'blocked', 'blocked', 'completed']);
+  });
+  const blocked = (await called(id)).filter(({ status }) => status === 'blocked');
+  expect(blocked.map(({ reason }) => reason)).toEqual(Array(4).fill('budget'));
+  const { message } = await client.status(blocked[0]?.id ?? '');
+  expect(message?.replaceAll(/\d{4}-\d\d-\d\d/g, 'DAY')).toMatch(
+    new RegExp(
+      `the budget of tenant "${tenant}" for DAY has no room for this call: (102|99).00 of 100.00 USD spent.*; ` +
+        'the run waits until DAYT00:00Z, or raise `costUsd` of the budget in the config of the workers',
+    ),
+  );
+  // Raised: nothing that was paid for is paid for again.
+  await rig.stopWorkers();
+  await workers(1, { tenant, costUsd: 200 });
+  for (const child of blocked) await client.resume(child.id);
+  expect(await client.result(id)).toMatchObject({ status: 'completed', answer: 'all done' });
+  // The report is the sum of the runs.
+  const ids = [first.id, id, ...(await called(id)).map((row) => row.id)];
+  const statuses = await Promise.all(ids.map((one) => client.status(one)));
+  const own = statuses.map(({ usage }) => usage.costUsd ?? 0);
+  // A caller counts what its agents spend.
+  expect(own[1]).toBe(CHILDREN * 3);
+  const sum = own.reduce((total, each) => total + each, 0) - (own[1] ?? 0);
+  const budget: SharedBudget = { of: 'tenant', name: tenant, unit: 'costUsd', limit: 200 };
+  // The worker returns its lease when it stops, and another one answers.
+  await rig.stopWorkers();
+  await workers(1, { tenant, costUsd: 200 });
+  expect(await readBudget(rig.client, budget)).toMatchObject({ spent: sum, held: 0, limit: 200 });
+  const workflowId = budgetWorkflowId(budget);
+  const history = await rig.client.workflow.getHandle(workflowId).fetchHistory();
+  await Worker.runReplayHistory({ workflowBundle: await sourceBundle() }, history, workflowId);
+});
+
+test('agents that a run calls count for its tag, also with encryption, and its name stays secret', async () => {
+  const tag = `tag-${randomUUID()}`;
+  const env = {
+    PERDURE_HOME: rig.home,
+    [KEYS_VARIABLE]: `k1:${randomBytes(32).toString('base64')}`,
+  };
+  const taskQueue = `sealed-${randomUUID()}`;
+  const budgets = [{ tag, per: 'day', costUsd: 9 }] as const;
+  await rig.worker(AGENTS, { models, budgets, env, secrets: [], taskQueue });
+  const sealed = await clientOf(rig, { env, taskQueue });
+  const { id } = await sealed.start(lead, 'go', { tags: ['other', tag] });
+  const budget: SharedBudget = { of: 'tag', name: tag, unit: 'costUsd', limit: 9 };
+  await until(async () => {
+    const { rows } = await sealed.list({ root: id, all: true });
+    const of = (status: string) => rows.filter((row) => row.status === status).length;
+    expect([of('completed'), of('blocked')]).toEqual([3, 2]);
+  });
+  const history = await rig.client.workflow.getHandle(budgetWorkflowId(budget)).fetchHistory();
+  expect(JSON.stringify(history)).not.toContain(Buffer.from(tag).toString('base64').slice(4, 30));
+  expect(budgetWorkflowId(budget)).not.toContain(tag);
+  await sealed.cancel(id);
+  await sealed.result(id);
+  await sealed.disconnect();
+});
+
+test('a run in memory counts against no budget', async () => {
+  const { outcome } = await runInMemory(big, { message: 'go', models });
+  expect(outcome.status).toBe('completed');
+});
+
+test('a worker does not start without the price of a model that a budget in money counts', async () => {
+  const unpriced = { ...models, paid };
+  const start = rig.worker(AGENTS, {
+    models: unpriced,
+    budgets: [{ tenant: 'acme', per: 'day', costUsd: 1 }],
+  });
+  await expect(start).rejects.toThrow(
+    'agent "big": the price of model "paid" is unknown, so its calls cannot count against `budgets` with costUsd; ' +
+      'give `price` with the model in the config, or use `tokens` in the budget',
+  );
+  await rig.worker(AGENTS, {
+    models: unpriced,
+    budgets: [{ tenant: 'acme', per: 'day', tokens: 1 }],
+  });
+});
