@@ -1,6 +1,7 @@
 import { Context } from '@temporalio/activity';
 import { WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError } from '@temporalio/client';
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
+import { LRUCache } from 'lru-cache';
 import type { AskReceipt } from '../core/input/inbox.js';
 import type {
   Activities,
@@ -15,6 +16,7 @@ import { redact, redactJson, redactMessage } from '../secrets/redact.js';
 import { type Archive, ArchiveError, within } from '../storage/blob-store.js';
 import { normalizeError } from '../tools/result/plain.js';
 import { askOrStartWorker, askWorker } from '../updates/ask.js';
+import { wakeIfMoved } from '../updates/wake.js';
 import type { ActivityDependencies } from './activity-context.js';
 import { THIS_WORKER, problemFailure, retryFailure, withHeartbeat } from './attempt.js';
 import {
@@ -215,9 +217,19 @@ function withSafeErrors<I, O>(activity: (input: I) => Promise<O>): (input: I) =>
     try {
       return await activity(input);
     } catch (error) {
+      if (isObject(input) && 'blocked' in input) await wakeBlocked(Context.current());
       throw error instanceof CancelledFailure ? toSafeCancellation(error) : toSafeFailure(error);
     }
   };
+}
+
+/** The segments that this worker has woken; each at most once a minute. */
+const woken = new LRUCache<string, true>({ max: 1_000, ttl: 60_000 });
+
+async function wakeBlocked({ client, info }: Context): Promise<void> {
+  const { namespace, workflowExecution: run } = info;
+  if (run === undefined || woken.has(run.runId)) return;
+  if (await wakeIfMoved(client, { namespace, ...run })) woken.set(run.runId, true);
 }
 
 /**

@@ -92,6 +92,7 @@ function segmentFacts(task: TaskStarted, id: number): SegmentFacts {
     historyBytes: Number(task.historySizeBytes ?? 0),
     historyEvents: id,
     suggested: Boolean(task.suggestContinueAsNew || task.targetWorkerDeploymentVersionChanged),
+    moved: Boolean(task.targetWorkerDeploymentVersionChanged),
   };
 }
 

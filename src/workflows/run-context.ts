@@ -196,6 +196,7 @@ export function segmentFacts(): SegmentFacts {
     historyBytes: info.historySize,
     historyEvents: info.historyLength,
     suggested: info.continueAsNewSuggested || info.targetWorkerDeploymentVersionChanged,
+    moved: info.targetWorkerDeploymentVersionChanged,
   };
 }
 

@@ -213,10 +213,34 @@ describe('two builds on one queue', () => {
         }),
       { timeout: 30_000, interval: 100 },
     );
+    // The server repeats the search on the newer build, and the workflow learns nothing of it.
+    await vi.waitFor(
+      async () =>
+        expect((await client.status(id)).doing).toMatch(/^find node:finish .*attempt [3-9]/),
+      { timeout: 30_000, interval: 100 },
+    );
     await deploy('one', 'finish');
     expect(await client.result(id, { turn: 1 })).toMatchObject({ answer: 'ended by finish' });
     await client.close(id);
     await rig.end(rig.client.workflow.getHandle(id));
+  });
+
+  test('a run that begins on a build without its agent moves to the next build, which has it', async () => {
+    await worker('one');
+    const client = await clientOf(rig);
+    const { workflowId: id } = await rig.start({ agent: 'late', message: 'go' });
+    await vi.waitFor(
+      async () =>
+        expect(await client.status(id)).toMatchObject({
+          reason: 'agent_missing',
+          doing: expect.stringMatching(/^find agent .*attempt [3-9]/),
+        }),
+      { timeout: 30_000, interval: 100 },
+    );
+    const late = defineAgent({ name: 'late', instructions: 'x', model: 'm' });
+    const models = { m: { call: async () => replyText('on time') } };
+    await rig.worker([late], { models, deployment: { name, buildId: 'two' } });
+    expect(await client.result(id)).toMatchObject({ answer: 'on time' });
   });
 
   test('without promotion, nothing new reaches the newer build until the printed command is run', async () => {

@@ -112,6 +112,7 @@ export async function createRig(address: string = inject('temporalAddress')): Pr
         await runs.close();
       } finally {
         await rig.stopWorkers();
+        await terminateRuns(client, taskQueue);
         await connection.close();
       }
       await watchFiles(home);
@@ -120,6 +121,18 @@ export async function createRig(address: string = inject('temporalAddress')): Pr
     },
   };
   return rig;
+}
+
+/** Ends what a test has left open, which `doctor` would find on the server in other tests. */
+async function terminateRuns({ workflow }: Client, taskQueue: string): Promise<void> {
+  const query = `TaskQueue = "${taskQueue}" AND ExecutionStatus = "Running"`;
+  try {
+    for await (const { workflowId } of workflow.list({ query })) {
+      await workflow.getHandle(workflowId).terminate('the test is over');
+    }
+  } catch {
+    // The test has stopped the server, or the run has just ended.
+  }
 }
 
 /** Waits for the end of a run. Its history is replayed at the end of the file. */

@@ -30,8 +30,10 @@ const VERBATIM_BYTES = 256 * 1024;
 export interface SegmentFacts {
   readonly historyBytes: number;
   readonly historyEvents: number;
-  /** The server suggests a new segment, or a newer build is available for this run. */
+  /** The server suggests a new segment, or another build is now current for this run. */
   readonly suggested: boolean;
+  /** Another build of the run's deployment is now current. */
+  readonly moved?: boolean;
   /** The segment cannot end now. */
   readonly postponed?: true;
 }
@@ -49,6 +51,8 @@ export function segmentFull(state: RunState, facts: SegmentFacts, now: number): 
   if (stayUntil !== undefined && total.steps < stayUntil.step && now < stayUntil.at) return false;
   const { steps, bytes, events = MAX_EVENTS } = state.config.segment ?? SEGMENT;
   if (facts.historyEvents >= events) return true;
+  // What blocks the run may be repaired in the other build.
+  if (facts.moved && state.work.some(({ block }) => block !== undefined)) return true;
   const visits = visitsOf(state.graph) - (segmentFrom.visits ?? 0);
   if (transcript.next === segmentFrom.message && visits === 0) return false;
   const taken = total.steps - segmentFrom.steps + visits;

@@ -173,6 +173,12 @@ export const pauseSignal = defineSignal<[ActorClaim?]>('pause');
 export const resumeSignal = defineSignal<[ActorClaim?]>('resume');
 
 /**
+ * Gives the run a workflow task, in which it notices that its deployment has moved to another build.
+ * A blocked run has no other: the server repeats its attempts without the workflow.
+ */
+export const wakeSignal = defineSignal('wake');
+
+/**
  * The outcome of a turn. `pending`: the wait was cut off by the end of a segment; send it again.
  */
 export type TurnOutcome = Outcome | { readonly pending: true };

@@ -26,6 +26,7 @@ import {
   pauseUpdate,
   resolveUpdate,
   resumeSignal,
+  wakeSignal,
   resumeUpdate,
   revokeUpdate,
   setLimitsUpdate,
@@ -139,6 +140,9 @@ const MAX_WAITERS = 4;
 export function handleSignals(run: RunContext): void {
   setHandler(messageSignal, (ask) => {
     recordNow(run, { type: 'signal', name: messageSignal.name, input: ask });
+  });
+  setHandler(wakeSignal, () => {
+    recordNow(run, { type: 'signal', name: wakeSignal.name, input: null });
   });
   for (const signal of [pauseSignal, resumeSignal]) {
     setHandler(signal, (claim) => {
