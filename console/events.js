@@ -9,6 +9,7 @@ export const emptyView = () => ({
   items: [],
   calls: new Map(),
   live: null,
+  nodes: new Map(),
   requests: new Set(),
   outcome: null,
   usage: { tokens: 0, costUsd: 0, known: true },
@@ -20,6 +21,8 @@ export function addEvents(view, events) {
   for (const event of events) addEvent(view, event);
   return { ...view, version: view.version + 1 };
 }
+
+const itemOf = ({ node, item }) => (item === undefined ? node : `${node}, item ${item}`);
 
 const attemptOf = ({ turn, step, attempt }) => `${turn}.${step}.${attempt}`;
 
@@ -59,6 +62,25 @@ function addEvent(view, event) {
         view.live = { ...view.live, key: '', text: '', thought: '', struck };
       }
       return;
+    case 'node-delta': {
+      const key = itemOf(event);
+      const known = view.nodes.get(key);
+      const isSame = event.offset > 0 && known?.reply === event.reply && known.attempt === event.attempt;
+      const before = isSame ? known : { reply: event.reply, attempt: event.attempt, text: '', thought: '', struck: known?.struck ?? [] };
+      const part = event.kind === 'text' ? 'text' : 'thought';
+      view.nodes.set(key, { ...before, title: key, [part]: before[part] + event.text });
+      return;
+    }
+    case 'node-superseded': {
+      const known = view.nodes.get(itemOf(event));
+      if (known?.reply !== event.reply || known.attempt !== event.attempt) return;
+      view.nodes.set(itemOf(event), { ...known, text: '', thought: '', struck: known.text === '' ? known.struck : [...known.struck, known.text] });
+      return;
+    }
+    case 'node-replied':
+      view.nodes.delete(itemOf(event));
+      addUsage(view, event.usage);
+      return push({ type: 'wrote', title: itemOf(event), text: event.text, usage: event.usage, from: since });
     case 'model-replied': {
       const { text, calls = [] } = event.message;
       const struck = view.live?.struck ?? [];
@@ -115,6 +137,7 @@ function addEvent(view, event) {
     case 'node-ended': {
       const item = view.items.findLast((one) => one.type === 'node' && one.node === event.node && one.to === null);
       if (item) Object.assign(item, { to: at, exit: event.exit });
+      view.nodes.clear();
       return;
     }
     case 'transcript-compacted':
@@ -125,9 +148,11 @@ function addEvent(view, event) {
     case 'run-resumed':
       return push({ type: 'mark', text: 'resumed' });
     case 'turn-ended':
+      view.nodes.clear();
       return push({ type: 'outcome', outcome: event.outcome, turn: event.turn });
     case 'run-ended':
       Object.assign(view, { end: at, outcome: event.outcome, live: null });
+      view.nodes.clear();
       for (const item of view.items) item.to ??= at;
       return;
     default:

@@ -35,7 +35,7 @@ function useRun(id) {
   return { view, link, failure, status: status.value, error: status.error, reload: status.reload };
 }
 
-const KINDS = { user: 'message', reply: 'model', call: 'tool', asked: 'request', node: 'node', blocked: 'blocked', note: 'note', refused: 'refused answer', outcome: 'end of turn', mark: '', turn: '' };
+const KINDS = { user: 'message', reply: 'model', wrote: 'model', call: 'tool', asked: 'request', node: 'node', blocked: 'blocked', note: 'note', refused: 'refused answer', outcome: 'end of turn', mark: '', turn: '' };
 
 function labelOf(item) {
   switch (item.type) {
@@ -65,7 +65,7 @@ function toneOf(item) {
   if (item.type === 'asked') return item.to === null ? 'asks' : item.as === 'approve' || item.as === 'answer' ? 'good' : 'calm';
   if (item.type === 'blocked') return item.to === null ? 'bad' : 'calm';
   if (item.type === 'refused') return 'bad';
-  if (item.type === 'reply') return 'model';
+  if (item.type === 'reply' || item.type === 'wrote') return 'model';
   if (item.type === 'outcome') return { completed: 'good', failed: 'bad' }[item.outcome.status] ?? 'asks';
   return 'calm';
 }
@@ -96,6 +96,7 @@ function Step({ item, view, now, isChosen, onChoose }) {
 function Live({ live }) {
   if (!live) return null;
   return html`<li class="live">
+    ${live.title && html`<p class="thought">${visible(live.title)}</p>`}
     ${live.struck.map((text) => html`<del title="this attempt does not count">${visible(text)}</del>`)}
     ${live.thought && html`<p class="thought">${visible(live.thought)}</p>`}
     <p class="text">${visible(live.text)}<span class="caret" aria-hidden="true"></span></p>
@@ -214,6 +215,7 @@ export function RunPage({ id }) {
       <ol class="steps">
         ${view.items.map((one, index) => html`<${Step} key=${index} item=${one} view=${view} now=${now} isChosen=${index === chosen} onChoose=${() => setChosen(index === chosen ? null : index)} />`)}
         <${Live} live=${view.live} />
+        ${[...view.nodes.values()].map((live) => html`<${Live} key=${live.title} live=${live} />`)}
       </ol>
       <${Answer} outcome=${view.outcome ?? (view.open ? null : status?.outcome)} />
       ${view.version > 0 && html`<details class="graph"><summary>Graph</summary><${Graph} id=${id} version=${view.items.length} /></details>`}

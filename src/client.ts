@@ -38,7 +38,14 @@ export type { EventsOptions } from './history/follow-events.js';
 export type { DurableEvent, DurableStep } from './history/graph-steps.js';
 export type { StreamOptions } from './live/run-streams.js';
 export type { Delta } from './live/attempts.js';
-export type { AttemptPosition, DeltaEvent, LiveEvent, StreamEvent } from './live/stream.js';
+export type {
+  AttemptPosition,
+  DeltaEvent,
+  LiveEvent,
+  NodeDeltaEvent,
+  NodeReplyPosition,
+  StreamEvent,
+} from './live/stream.js';
 export { runToken, type RunTokenOptions } from './live/live-options.js';
 
 // Schedules

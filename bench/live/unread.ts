@@ -1,4 +1,4 @@
-import { createLiveHub } from '../../src/live/attempts.js';
+import { createLiveHub } from '../../src/live/hub.js';
 import { openAiModel } from '../../src/models/openai/model.js';
 import type { ModelDelta, ModelRequest } from '../../src/models/model.js';
 import { replyText } from '../../src/testing/replies.js';

@@ -10,7 +10,7 @@ import { type ContextFields, withTurnContext } from '../core/input/turn-context.
 import type { SegmentSize } from '../core/state/state.js';
 import { type DefinitionVariant, definitionFor, findNode } from '../core/state/turn-definition.js';
 import type { Json } from '../core/text/json.js';
-import type { LiveHub } from '../live/attempts.js';
+import type { LiveHub } from '../live/hub.js';
 import type { McpSessions } from '../mcp/session.js';
 import type { ModelCatalog } from '../models/model-entry.js';
 import type { Archive, BlobStore } from '../storage/blob-store.js';

@@ -209,7 +209,8 @@ export interface ReadMethods {
    * Yields the text of one turn as the model writes it, for a chat, and ends with the turn. By
    * default, it is the newest turn. Joined, the texts are what the turn's replies say; without live
    * deltas, each reply comes whole. A reply that does not count, because its attempt failed, is
-   * followed by the one that counts: after an empty line, or after a call of `onReset`.
+   * followed by the one that counts: after an empty line, or after a call of `onReset`. What a model
+   * writes for the function of a graph's node is not part of the answer; `stream` has it.
    *
    * @example
    * ```ts

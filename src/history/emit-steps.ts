@@ -2,7 +2,12 @@ import { askingWork } from '../core/requests/open-requests.js';
 import { type PlanProgress, planProgress } from '../core/run/details.js';
 import { nextAction } from '../core/run/next-action.js';
 import type { GraphState, RunState } from '../core/state/state.js';
-import { type CallProgress, itemProgress, nodeOfCall } from '../core/state/turn-definition.js';
+import {
+  type CallProgress,
+  itemOfCall,
+  itemProgress,
+  nodeOfCall,
+} from '../core/state/turn-definition.js';
 import { WORK, callOfWork, withoutWork } from '../core/state/work.js';
 import { isReadsResult } from '../core/guards/recorded.js';
 import type { Message } from '../core/transcript/messages.js';
@@ -174,10 +179,13 @@ function itemSteps(before: CallProgress | null, now: CallProgress | null): reado
 function replySteps(event: HistoryEvent, projector: Projector): readonly DurableStep[] {
   const replies = repliesIn(event);
   if (event.type !== 'completed' || replies.length === 0) return [];
-  const call = projector.processed().inFlight.get(event.scheduled)?.call;
+  const { inFlight, state } = projector.processed();
+  const call = inFlight.get(event.scheduled)?.call;
   const node = call && nodeOfCall(call);
   if (!node) return [];
-  return replies.map((reply) => ({ type: 'node-replied', node, ...reply }));
+  const item = state && itemOfCall(state.config.definition, call);
+  const place = { node, ...(item !== null && { item }) };
+  return replies.map((reply) => ({ type: 'node-replied', ...place, ...reply }));
 }
 
 function emittedBy({ state, blocked, ended }: Projection): Emitted {

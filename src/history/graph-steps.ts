@@ -51,10 +51,14 @@ export type DurableStep =
       readonly attempts?: number;
       readonly items?: { readonly done: number; readonly total: number };
     }
-  /** A model has replied to the function of a node (`context.generate`); `text` is its beginning. */
+  /**
+   * A model has replied to the function of a node (`context.generate`). `item`: the item of an `each`,
+   * counted from 1. `text`: the beginning of the reply.
+   */
   | {
       readonly type: 'node-replied';
       readonly node: string;
+      readonly item?: number;
       readonly model: string;
       readonly text: string;
       readonly usage: Usage;

@@ -10,9 +10,20 @@ export interface LiveAttempt {
   readonly attempt: number;
   readonly turn: number;
   readonly step: number;
+  /** For a reply to the function of a graph's node. */
+  readonly node?: NodePlace;
 }
 
-/** Returns a key for the model call of an attempt, unique within its run. */
+/** Which reply of a node's function an attempt is. */
+export interface NodePlace {
+  readonly name: string;
+  /** The item of an `each`, counted from 1; absent at any other node. */
+  readonly item?: number;
+  /** Counts the replies of one attempt at the function, from 1. */
+  readonly reply: number;
+}
+
+/** Returns a key for the activity of an attempt, unique within its run. */
 export function attemptKey({
   segment,
   activity,
@@ -20,8 +31,13 @@ export function attemptKey({
   return `${segment}/${activity}`;
 }
 
+/** Returns a key for the reply of an attempt: a node's function may get several. */
+export function replyKey(attempt: LiveAttempt): string {
+  return `${attemptKey(attempt)}/${attempt.attempt}/${attempt.node?.reply ?? 0}`;
+}
+
 export function isSameAttempt(a: LiveAttempt, b: LiveAttempt): boolean {
-  return attemptKey(a) === attemptKey(b) && a.attempt === b.attempt;
+  return replyKey(a) === replyKey(b);
 }
 
 /**
@@ -44,6 +60,8 @@ export type Delta = ModelDelta & { readonly offset: number };
 export interface DeltaBatch {
   readonly attempt: LiveAttempt;
   readonly deltas: readonly Delta[];
+  /** The reply does not count, although its attempt goes on; there are no more deltas of it. */
+  readonly isVoid?: true;
 }
 
 /** Returns the UTF-16 units by which a delta lengthens its attempt. */
@@ -91,7 +109,7 @@ const KEPT_UNITS = 1024 * 1024;
 const MERGED_UNITS = 4_096;
 
 /** The deltas of one attempt, kept for readers that join late or fall behind. */
-interface AttemptLog {
+export interface AttemptLog {
   /** UTF-16 units received so far. */
   readonly end: number;
   /** Appends a delta after all others. */
@@ -158,10 +176,10 @@ export function createAttemptLog(keptUnits = KEPT_UNITS): AttemptLog {
 }
 
 /**
- * The number of calls that are kept before the history shows them. It never shows those of lost
- * workers.
+ * The number of calls that are kept before the history shows them: as many as the items of an `each`
+ * that may begin together. It never shows those of lost workers.
  */
-const KEPT_UNKNOWN = 8;
+const KEPT_UNKNOWN = 50;
 
 /** An attempt for which a worker has sent something. */
 export interface KnownAttempt {
@@ -169,210 +187,82 @@ export interface KnownAttempt {
   readonly log: AttemptLog;
 }
 
+/** What a batch changes for readers. */
+interface Received {
+  /** Whether it adds anything to an open call. */
+  readonly isNews: boolean;
+  /** The replies to a node's function that no longer count. */
+  readonly voided: readonly LiveAttempt[];
+}
+
 /**
  * Orders live deltas, which come from any worker at any time, by the history: the deltas of a call
  * come after the call's start and never after its end, and no attempt comes after a later one.
  */
 export interface CallOrder {
-  /** Receives a batch from a worker. Returns whether it adds anything to an open call. */
-  receive(batch: DeltaBatch): boolean;
+  /** Receives a batch from a worker. */
+  receive(batch: DeltaBatch): Received;
   /** Records that the history shows the start of a call. */
   open(call: string): void;
-  /** Records that the history shows the end of a call, with any result. */
-  close(call: string): void;
-  /** Returns the newest attempt of the open call; null if no worker has sent anything for one. */
-  current(): KnownAttempt | null;
+  /**
+   * Records that the history shows the end of a call, with any result. Returns the replies to a
+   * node's function that were in progress.
+   */
+  close(call: string): readonly LiveAttempt[];
+  /** Returns the replies of the newest attempts of all open calls for which a worker has sent something. */
+  readonly current: () => readonly KnownAttempt[];
+}
+
+/** The newest attempt of a call: its only reply, or those to a node's function by their numbers. */
+interface KnownCall {
+  readonly attempt: number;
+  readonly replies: Map<number, KnownAttempt & { isVoid: boolean }>;
 }
 
 export function createCallOrder(): CallOrder {
-  const known = new Map<string, KnownAttempt>();
+  const known = new Map<string, KnownCall>();
   const open = new Set<string>();
 
   const dropOldUnknown = (): void => {
     const unknown = [...known.keys()].filter((call) => !open.has(call));
     for (const call of unknown.slice(0, -KEPT_UNKNOWN)) known.delete(call);
   };
+  const inProgress = (call: string): readonly KnownAttempt[] =>
+    [...(known.get(call)?.replies.values() ?? [])].filter(({ isVoid }) => !isVoid);
+  const ofNode = (call: string): readonly LiveAttempt[] =>
+    inProgress(call).flatMap(({ attempt }) => (attempt.node === undefined ? [] : [attempt]));
 
   return {
-    receive({ attempt, deltas }) {
+    receive({ attempt, deltas, isVoid = false }) {
       const call = attemptKey(attempt);
       const newest = known.get(call);
-      if (newest !== undefined && attempt.attempt < newest.attempt.attempt) return false;
-      const isNew = newest === undefined || attempt.attempt > newest.attempt.attempt;
-      const entry = isNew ? { attempt, log: createAttemptLog() } : newest;
-      if (isNew) known.set(call, entry);
+      if (newest !== undefined && attempt.attempt < newest.attempt) return NOTHING;
+      const isLater = newest === undefined || attempt.attempt > newest.attempt;
+      const before = isLater ? ofNode(call) : [];
+      const { replies } = isLater ? { replies: new Map() as KnownCall['replies'] } : newest;
+      if (isLater) known.set(call, { attempt: attempt.attempt, replies });
+      const number = attempt.node?.reply ?? 0;
+      const isNew = !replies.has(number);
+      const entry = replies.get(number) ?? { attempt, log: createAttemptLog(), isVoid: false };
+      replies.set(number, entry);
+      // Another source may send what is void already.
+      if (entry.isVoid) return NOTHING;
       const fresh = entry.log.receive(deltas);
+      if (isVoid) replies.set(number, { attempt, log: createAttemptLog(), isVoid });
       dropOldUnknown();
-      return open.has(call) && (isNew || fresh.length > 0);
+      if (!open.has(call)) return NOTHING;
+      const voided = isVoid ? [...before, attempt] : before;
+      return { isNews: !isVoid && (isNew || fresh.length > 0), voided };
     },
     open: (call) => void open.add(call),
     close(call) {
+      const ended = open.has(call) ? ofNode(call) : [];
       open.delete(call);
       known.delete(call);
+      return ended;
     },
-    current() {
-      for (const call of open) {
-        const newest = known.get(call);
-        if (newest !== undefined) return newest;
-      }
-      return null;
-    },
+    current: () => [...open].flatMap((call) => inProgress(call)),
   };
 }
 
-/** The minimum interval between wakes of a watcher. After a silence, it is woken at once. */
-const WAKE_EVERY_MS = 40;
-/**
- * The number of ended replies that are kept for a watcher that has not taken them. Older ones are
- * in the history.
- */
-const KEPT_ENDED = 4;
-
-/** Holds the replies in progress on this worker. None of this is recorded in a history. */
-export interface LiveHub {
-  begin(run: string, attempt: LiveAttempt): LiveWriter;
-  /**
-   * Watches a run, from the beginning of each reply in progress. `wake` is called when there is
-   * something to take. The hub never waits for a watcher: one that takes less often gets more at
-   * once.
-   */
-  watch(run: string, wake: () => void): LiveWatch;
-  /** Whether anything watches the run. */
-  isWatched(run: string): boolean;
-}
-
-export interface LiveWriter {
-  /** Appends to a log. Without a watcher, that is all it does. */
-  push(delta: ModelDelta): void;
-  end(): void;
-}
-
-export interface LiveWatch {
-  /** Returns what has arrived since the last call. */
-  take(): readonly DeltaBatch[];
-  close(): void;
-}
-
-interface ReplyInProgress {
-  readonly attempt: LiveAttempt;
-  readonly log: AttemptLog;
-}
-
-interface Watch {
-  readonly wake: () => void;
-  /** How many units of each reply the watcher has taken; -1 before its start. */
-  readonly taken: Map<ReplyInProgress, number>;
-}
-
-interface Channel {
-  readonly replies: Set<ReplyInProgress>;
-  readonly watches: Set<Watch>;
-  lastWakeAt: number;
-  wakeTimer: NodeJS.Timeout | undefined;
-}
-
-export function createLiveHub(): LiveHub {
-  const channels = new Map<string, Channel>();
-
-  const channelFor = (run: string): Channel => {
-    const existing = channels.get(run);
-    if (existing !== undefined) return existing;
-    const channel: Channel = {
-      replies: new Set(),
-      watches: new Set(),
-      lastWakeAt: -WAKE_EVERY_MS,
-      wakeTimer: undefined,
-    };
-    channels.set(run, channel);
-    return channel;
-  };
-  const removeIfUnused = (run: string, channel: Channel): void => {
-    if (channel.watches.size > 0) return;
-    clearTimeout(channel.wakeTimer);
-    channel.wakeTimer = undefined;
-    if (channel.replies.size === 0 && channels.get(run) === channel) channels.delete(run);
-  };
-
-  return {
-    begin(run, attempt) {
-      const channel = channelFor(run);
-      const reply: ReplyInProgress = { attempt, log: createAttemptLog() };
-      channel.replies.add(reply);
-      for (const { taken } of channel.watches) taken.set(reply, -1);
-      wake(channel, { now: true });
-      // The first delta wakes the watchers at once.
-      channel.lastWakeAt = -WAKE_EVERY_MS;
-      return {
-        push(delta) {
-          reply.log.push(delta);
-          if (channel.watches.size > 0 && channel.wakeTimer === undefined) wake(channel);
-        },
-        end() {
-          channel.replies.delete(reply);
-          // The reply is not durable yet, so a watcher that keeps up gets its end first.
-          wake(channel, { now: true });
-          for (const { taken } of channel.watches) dropOldEnded(taken, channel.replies);
-          removeIfUnused(run, channel);
-        },
-      };
-    },
-    isWatched: (run) => (channels.get(run)?.watches.size ?? 0) > 0,
-    watch(run, wakeUp) {
-      const channel = channelFor(run);
-      const watch: Watch = {
-        wake: wakeUp,
-        taken: new Map([...channel.replies].map((reply) => [reply, -1])),
-      };
-      channel.watches.add(watch);
-      return {
-        take: () => takeFrom(watch.taken, channel.replies),
-        close() {
-          channel.watches.delete(watch);
-          removeIfUnused(run, channel);
-        },
-      };
-    },
-  };
-}
-
-function wake(channel: Channel, { now = false } = {}): void {
-  if (channel.watches.size === 0) return;
-  const waitMs = channel.lastWakeAt + WAKE_EVERY_MS - performance.now();
-  if (!now && waitMs > 0) {
-    channel.wakeTimer ??= setTimeout(() => wake(channel, { now: true }), waitMs);
-    return;
-  }
-  clearTimeout(channel.wakeTimer);
-  channel.wakeTimer = undefined;
-  channel.lastWakeAt = performance.now();
-  for (const watch of channel.watches) {
-    try {
-      watch.wake();
-    } catch {
-      // A failing watcher must not fail the model call.
-      channel.watches.delete(watch);
-    }
-  }
-}
-
-function takeFrom(
-  taken: Map<ReplyInProgress, number>,
-  inProgress: ReadonlySet<ReplyInProgress>,
-): readonly DeltaBatch[] {
-  const batches: DeltaBatch[] = [];
-  for (const [reply, offset] of taken) {
-    const { attempt, log } = reply;
-    if (log.end > offset) batches.push({ attempt, deltas: log.since(Math.max(offset, 0)) });
-    if (inProgress.has(reply)) taken.set(reply, log.end);
-    else taken.delete(reply);
-  }
-  return batches;
-}
-
-function dropOldEnded(
-  taken: Map<ReplyInProgress, number>,
-  inProgress: ReadonlySet<ReplyInProgress>,
-): void {
-  const ended = [...taken.keys()].filter((reply) => !inProgress.has(reply));
-  for (const reply of ended.slice(0, -KEPT_ENDED)) taken.delete(reply);
-}
+const NOTHING: Received = { isNews: false, voided: [] };

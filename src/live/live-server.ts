@@ -7,7 +7,7 @@ import { deletedRunMessage } from '../history/read-run.js';
 import type { Archive } from '../storage/blob-store.js';
 import { CHANNEL_OPTIONS, type ConnectionTarget } from '../temporal/connection.js';
 import { GRPC, grpcCode } from '../temporal/grpc.js';
-import type { LiveHub } from './attempts.js';
+import type { LiveHub } from './hub.js';
 import { type Exchange, type Route, liveResponse, startHttpServer } from './http-server.js';
 import type { ListenSettings, Refusal } from './live-options.js';
 import { announce, liveWorkers } from './live-workers.js';

@@ -10,7 +10,7 @@ import { isObject, parseJson, textField } from '../core/text/json.js';
 import { formatDuration, isLoopback } from '../core/text/text.js';
 import { makeFolder } from '../storage/files.js';
 import { hasExited } from '../temporal/grpc.js';
-import type { Delta, DeltaBatch, LiveAttempt } from './attempts.js';
+import type { Delta, DeltaBatch, LiveAttempt, NodePlace } from './attempts.js';
 import { isPolledHere } from './process-hub.js';
 import type { LiveSource } from './run-stream.js';
 
@@ -252,19 +252,30 @@ function parseBatch(line: string): DeltaBatch | null {
   if (!isObject(json) || !isObject(json['attempt']) || !Array.isArray(json['deltas'])) return null;
   const attempt = parseAttempt(json['attempt']);
   const deltas = json['deltas'].map((delta) => parseDelta(delta)).filter((delta) => delta !== null);
-  return attempt === null || deltas.length < json['deltas'].length ? null : { attempt, deltas };
+  if (attempt === null || deltas.length < json['deltas'].length) return null;
+  return { attempt, deltas, ...(json['isVoid'] === true && { isVoid: true }) };
 }
 
 function parseAttempt(json: Record<string, unknown>): LiveAttempt | null {
   const [attempt, turn, step] = [json['attempt'], json['turn'], json['step']];
   if (!isCount(attempt) || !isCount(turn) || !isCount(step)) return null;
+  const node = json['node'] === undefined ? undefined : parseNode(json['node']);
+  if (node === null) return null;
   return {
     segment: textField(json, 'segment'),
     activity: textField(json, 'activity'),
     attempt,
     turn,
     step,
+    ...(node && { node }),
   };
+}
+
+function parseNode(json: unknown): NodePlace | null {
+  if (!isObject(json) || !isCount(json['reply'])) return null;
+  const { item, reply } = json;
+  if (item !== undefined && !isCount(item)) return null;
+  return { name: textField(json, 'name'), reply, ...(item !== undefined && { item }) };
 }
 
 function parseDelta(json: unknown): Delta | null {

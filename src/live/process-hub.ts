@@ -1,4 +1,5 @@
-import { createLiveHub, type LiveHub, type DeltaBatch } from './attempts.js';
+import type { DeltaBatch } from './attempts.js';
+import { createLiveHub, type LiveHub } from './hub.js';
 
 /**
  * Holds the replies in progress of all workers of this process, as long as a client of this process

@@ -1,12 +1,15 @@
 import type { Client } from '@temporalio/client';
 import { type EventSteps, followSteps } from '../history/follow-events.js';
+import type { DurableEvent } from '../history/graph-steps.js';
 import { describeRun } from '../history/read-run.js';
 import {
   type DeltaBatch,
+  type KnownAttempt,
   type LiveAttempt,
   attemptKey,
   createCallOrder,
   isSameAttempt,
+  replyKey,
 } from './attempts.js';
 import { hubSource, processHub } from './process-hub.js';
 import {
@@ -15,6 +18,7 @@ import {
   deltasEntry,
   durableEntry,
   noticeEntry,
+  voidEntry,
 } from './stream.js';
 
 /** Merges a run's history and the deltas that workers send into one stream of entries. */
@@ -26,8 +30,8 @@ interface StreamMerger {
   /** Offset of the newest durable event; null before the first. */
   readonly newest: string | null;
   readonly kept: KeptDeltas;
-  /** Returns the attempt in progress with all that is kept of it; null if there is none. */
-  current(): DeltaBatch | null;
+  /** Returns the replies in progress, each with all that is kept of it. */
+  current(): readonly KnownAttempt[];
 }
 
 /**
@@ -39,69 +43,86 @@ export function createStreamMerger(
   everyMs: () => number = () => 0,
 ): StreamMerger {
   const order = createCallOrder();
-  /** Keys of the open model calls, by the id of the event that scheduled them. */
-  const modelCalls = new Map<number, string>();
+  /** Keys of the open activities that may have deltas, by the id of the event that scheduled them. */
+  const calls = new Map<number, string>();
   let newest: string | null = null;
-  let emitted: { readonly attempt: LiveAttempt; readonly offset: number } | null = null;
+  /** How much of each reply in progress was emitted, by the key of the reply. */
+  const emitted = new Map<string, number>();
   let emittedAt = -Infinity;
   let timer: NodeJS.Timeout | undefined;
 
-  const isEmitted = (attempt: LiveAttempt): boolean =>
-    emitted !== null && isSameAttempt(emitted.attempt, attempt);
   const emitDeltas = (): void => {
     clearTimeout(timer);
     timer = undefined;
-    const current = order.current();
-    if (current === null) return;
-    const { attempt, log } = current;
-    const isNew = !isEmitted(attempt);
-    const deltas = log.since(isNew ? 0 : (emitted?.offset ?? 0));
-    emitted = { attempt, offset: log.end };
-    // The start of an attempt alone does not delay its first delta.
-    if (deltas.length > 0) emittedAt = performance.now();
-    if (isNew || deltas.length > 0) push([deltasEntry({ attempt, deltas }, newest)]);
+    for (const { attempt, log } of order.current()) {
+      const key = replyKey(attempt);
+      const before = emitted.get(key);
+      const deltas = log.since(before ?? 0);
+      emitted.set(key, log.end);
+      // The start of an attempt alone does not delay its first delta.
+      if (deltas.length > 0) emittedAt = performance.now();
+      const isNews = before === undefined || deltas.length > 0;
+      if (isNews) push([deltasEntry({ attempt, deltas }, newest)]);
+    }
+  };
+  const emitVoid = (attempts: readonly LiveAttempt[]): void => {
+    const shown = attempts.filter((attempt) => (emitted.get(replyKey(attempt)) ?? 0) > 0);
+    for (const attempt of attempts) emitted.delete(replyKey(attempt));
+    if (shown.length > 0) push([voidEntry(shown, newest)]);
+  };
+  /** Closes a call, and voids what it wrote for a node unless its replies are durable now. */
+  const close = (scheduled: number, hasReplies = false): void => {
+    const call = calls.get(scheduled) ?? '';
+    calls.delete(scheduled);
+    const ended = order.close(call);
+    if (!hasReplies) emitVoid(ended);
+    for (const key of emitted.keys()) if (key.startsWith(`${call}/`)) emitted.delete(key);
   };
 
   return {
     addEvent({ runId: segment, event, steps }) {
+      const has = (type: DurableEvent['type']) => steps.some((step) => step.type === type);
       // Deltas that arrived before the event precede it.
       if (timer !== undefined) emitDeltas();
+      if (event.type === 'completed' || event.type === 'failed' || event.type === 'cancelled') {
+        close(event.scheduled, has('node-replied'));
+      }
+      // Nothing is in progress at the end of a turn, even if the function of a node goes on.
+      if (has('turn-ended')) for (const scheduled of calls.keys()) close(scheduled);
       for (const step of steps) newest = step.offset;
       push(steps.map((step) => durableEntry(step)));
       // Event ids restart in each segment, and no call spans two segments.
-      if (event.type === 'started') modelCalls.clear();
-      if (event.type === 'scheduled' && event.activity === 'callModel') {
+      if (event.type === 'started') calls.clear();
+      if (event.type === 'scheduled' && STREAMED.includes(event.activity)) {
         const call = attemptKey({ segment, activity: event.activityId });
-        modelCalls.set(event.id, call);
+        calls.set(event.id, call);
         order.open(call);
         emitDeltas();
       }
-      if (event.type === 'completed' || event.type === 'failed' || event.type === 'cancelled') {
-        const call = modelCalls.get(event.scheduled);
-        if (call !== undefined) order.close(call);
-      }
     },
     addDeltas(batch) {
-      if (!order.receive(batch)) return;
+      const { isNews, voided } = order.receive(batch);
+      emitVoid(voided);
+      if (!isNews) return;
       const waitMs = emittedAt + everyMs() - performance.now();
-      if (waitMs <= 0 || !isEmitted(batch.attempt)) emitDeltas();
+      if (waitMs <= 0 || !emitted.has(replyKey(batch.attempt))) emitDeltas();
       else timer ??= setTimeout(emitDeltas, waitMs);
     },
     addNotice: (why) => push([noticeEntry(why, newest)]),
     get newest() {
       return newest;
     },
-    kept(attempt, offset) {
-      const current = order.current();
-      if (current === null || !isSameAttempt(current.attempt, attempt)) return null;
-      return current.log.since(offset);
-    },
-    current() {
-      const current = order.current();
-      return current && { attempt: current.attempt, deltas: current.log.since(0) };
-    },
+    kept: (attempt, offset) =>
+      order
+        .current()
+        .find((one) => isSameAttempt(one.attempt, attempt))
+        ?.log.since(offset) ?? null,
+    current: order.current,
   };
 }
+
+/** Activities with deltas: a step of the run's model, and the function of a node. */
+const STREAMED: readonly string[] = ['callModel', 'runTool'];
 
 /** The newest entries of a run's stream, for readers that join late or read slowly. */
 interface StreamRing {
@@ -177,7 +198,7 @@ export function createStreamRing(size: RingSize = RING_SIZE): StreamRing {
 /** Durable events may be large, but they are rare, so serializing them once more costs little. */
 function unitsOf(entry: StreamEntry): number {
   if (entry.type === 'durable') return JSON.stringify(entry.step).length;
-  if (entry.type === 'notice') return 0;
+  if (entry.type !== 'deltas') return 0;
   return entry.events.reduce((sum, { text }) => sum + text.length, 0);
 }
 

@@ -46,7 +46,7 @@ async function* readStream(
   const start = isNow ? { durable: stream.merger.newest, live: null } : after;
   const cursor = createStreamCursor(start, stream.merger.kept);
   let next = isNow ? stream.ring.end : stream.ring.after(start.durable);
-  let batch: StreamEvent[] = isNow ? currentReply(stream, cursor) : [];
+  let batch: StreamEvent[] = isNow ? currentReplies(stream, cursor) : [];
   while (!signal.aborted) {
     const isBehind = next === null || next < stream.ring.start;
     const entry = next === null || isBehind ? undefined : stream.ring.at(next);
@@ -100,9 +100,11 @@ async function hasEvent(client: Client, id: string, { runId, event }: Offset): P
   return event <= historyLength;
 }
 
-function currentReply({ merger }: RunStream, cursor: StreamCursor): StreamEvent[] {
-  const batch = merger.current();
-  return batch === null ? [] : [...cursor.advance(deltasEntry(batch, merger.newest))];
+function currentReplies({ merger }: RunStream, cursor: StreamCursor): StreamEvent[] {
+  return merger.current().flatMap(({ attempt, log }) => {
+    const batch = { attempt, deltas: log.since(0) };
+    return cursor.advance(deltasEntry(batch, merger.newest));
+  });
 }
 
 /**

@@ -9,6 +9,7 @@ import {
   endOf,
   isBefore,
   isSameAttempt,
+  replyKey,
   trimBefore,
 } from './attempts.js';
 
@@ -27,11 +28,37 @@ export interface AttemptPosition {
  */
 export type DeltaEvent = AttemptPosition & { readonly type: 'delta' } & Delta;
 
+/** The reply to the function of a graph's node (`context.generate`) that an event belongs to. */
+export interface NodeReplyPosition {
+  readonly turn: number;
+  readonly node: string;
+  /** The item of an `each`, counted from 1; absent at any other node. */
+  readonly item?: number;
+  /** The attempt at the function, counted from 1. */
+  readonly attempt: number;
+  /** Counts the calls of `generate` in this attempt, with the repairs of replies, from 1. */
+  readonly reply: number;
+}
+
+/**
+ * One part of a reply in progress to the function of a node; it is never in the history, and it is
+ * no part of the answer. Several replies may be in progress at the same time. A reader that resumes
+ * gets each from its beginning again, so an `offset` of 0 begins the text anew. The durable events
+ * `node-replied` and `node-ended` end the replies of their node.
+ */
+export type NodeDeltaEvent = NodeReplyPosition & { readonly type: 'node-delta' } & Delta;
+
 /** An event about a reply in progress. It is not durable: after a restart of the worker it does not come again. */
 export type LiveEvent =
   | DeltaEvent
   /** The deltas of this attempt are void: it failed, or its worker was lost. */
   | (AttemptPosition & { readonly type: 'superseded' })
+  | NodeDeltaEvent
+  /**
+   * The deltas of this reply are void: its attempt failed, its worker was lost, or it does not fit
+   * the `output` that the function asked for.
+   */
+  | (NodeReplyPosition & { readonly type: 'node-superseded' })
   /** Deltas are missing from `offset` up to `until`; null: up to the end of the attempt. */
   | (AttemptPosition & {
       readonly type: 'gap';
@@ -85,6 +112,8 @@ export function readPosition(text: string): Position {
   return { ...place, live: { attempt: { segment, activity, attempt, turn, step }, offset } };
 }
 
+type SharedDelta = (DeltaEvent | NodeDeltaEvent) & StreamEvent;
+
 /** An entry of a run's stream. Its events are created once and shared by all readers. */
 export type StreamEntry =
   | { readonly type: 'durable'; readonly step: DurableEvent; readonly event: StreamEvent }
@@ -92,9 +121,15 @@ export type StreamEntry =
       readonly type: 'deltas';
       readonly attempt: LiveAttempt;
       /** Empty if the attempt has only started. */
-      readonly events: readonly (DeltaEvent & StreamEvent)[];
+      readonly events: readonly SharedDelta[];
     }
-  | { readonly type: 'notice'; readonly event: StreamEvent };
+  /** Replies to the function of a node that do not count. */
+  | {
+      readonly type: 'void';
+      readonly attempts: readonly LiveAttempt[];
+      readonly events: readonly StreamEvent[];
+    }
+  | { readonly type: 'notice'; readonly events: readonly StreamEvent[] };
 
 export function durableEntry(step: DurableEvent): StreamEntry {
   return { type: 'durable', step, event: toDurableEvent(step, null) };
@@ -109,21 +144,33 @@ export function deltasEntry({ attempt, deltas }: DeltaBatch, durable: string | n
   return { type: 'deltas', attempt, events };
 }
 
+/** Creates the entry for replies to the function of a node that do not count. */
+export function voidEntry(attempts: readonly LiveAttempt[], durable: string | null): StreamEntry {
+  const position = writePosition({ durable, live: null });
+  const events = attempts.flatMap((attempt): StreamEvent[] => {
+    const place = nodePlace(attempt);
+    return place === null ? [] : [{ type: 'node-superseded', ...place, position }];
+  });
+  return { type: 'void', attempts, events };
+}
+
 /** Creates the entry with the reason why no deltas can arrive. */
 export function noticeEntry(message: string, durable: string | null): StreamEntry {
   const position = writePosition({ durable, live: null });
-  return { type: 'notice', event: { type: 'deltas-unavailable', message, position } };
+  return { type: 'notice', events: [{ type: 'deltas-unavailable', message, position }] };
 }
 
 function toDurableEvent(step: DurableEvent, live: Position['live']): StreamEvent {
   return { ...step, position: writePosition({ durable: step.offset, live }) };
 }
 
-function toDeltaEvent(
-  attempt: LiveAttempt,
-  delta: Delta,
-  durable: string | null,
-): DeltaEvent & StreamEvent {
+function toDeltaEvent(attempt: LiveAttempt, delta: Delta, durable: string | null): SharedDelta {
+  const place = nodePlace(attempt);
+  // A reply to a node has no place of its own: a reader that resumes gets it from its beginning.
+  if (place !== null) {
+    const position = writePosition({ durable, live: null });
+    return { ...place, ...delta, type: 'node-delta', position };
+  }
   const position = writePosition({ durable, live: { attempt, offset: endOf(delta) } });
   return { type: 'delta', ...toPlace(attempt), ...delta, position };
 }
@@ -131,6 +178,13 @@ function toDeltaEvent(
 /** Returns the fields that identify an attempt for readers. */
 function toPlace({ turn, step, attempt }: LiveAttempt) {
   return { turn, step, attempt };
+}
+
+/** Returns the fields that identify a reply to the function of a node; null for any other. */
+function nodePlace({ turn, attempt, node: of }: LiveAttempt): NodeReplyPosition | null {
+  if (of === undefined) return null;
+  const { name: node, item, reply } = of;
+  return { turn, node, ...(item !== undefined && { item }), attempt, reply };
 }
 
 /** Durable events that may occur during a model call. Any other shows that the call has ended. */
@@ -155,7 +209,62 @@ export interface StreamCursor {
 /** Returns what is kept of an attempt from an offset onward; null if nothing is kept of it. */
 export type KeptDeltas = (attempt: LiveAttempt, offset: number) => readonly Delta[] | null;
 
+/** Follows the replies in progress to the functions of nodes, for one reader. */
+function createNodeReader(kept: KeptDeltas) {
+  /** How much the reader has received of each reply, by its key. */
+  const received = new Map<string, number>();
+  return {
+    /** Returns what the reader has not received yet. */
+    read({ attempt, events }: DeltasEntry, durable: string | null): readonly StreamEvent[] {
+      const key = replyKey(attempt);
+      return events.flatMap((event) => {
+        const before = received.get(key) ?? 0;
+        const missed = event.offset > before ? (kept(attempt, before) ?? []) : [];
+        return (missed.length === 0 ? [event] : missed).flatMap((delta) => {
+          const offset = received.get(key) ?? 0;
+          if (endOf(delta) <= offset) return [];
+          const fresh = trimBefore(delta, offset);
+          received.set(key, endOf(fresh));
+          return [fresh === event ? event : toDeltaEvent(attempt, fresh, durable)];
+        });
+      });
+    },
+    /** Forgets replies that are over; by default, all. */
+    forget(attempts?: readonly LiveAttempt[]): void {
+      if (attempts === undefined) received.clear();
+      for (const attempt of attempts ?? []) received.delete(replyKey(attempt));
+    },
+  };
+}
+
 export function createStreamCursor(start: Position, kept: KeptDeltas): StreamCursor {
+  const steps = createStepReader(start, kept);
+  const nodes = createNodeReader(kept);
+  return {
+    get position() {
+      return steps.position;
+    },
+    advance(entry) {
+      if (entry.type === 'durable') {
+        const { type } = entry.step;
+        if (type === 'node-ended' || type === 'turn-ended') nodes.forget();
+        return steps.durable(entry.step, entry.event);
+      }
+      if (entry.type === 'deltas') {
+        const isOfNode = entry.attempt.node !== undefined;
+        return isOfNode ? nodes.read(entry, steps.position.durable) : steps.deltas(entry);
+      }
+      if (entry.type === 'void') nodes.forget(entry.attempts);
+      return entry.events;
+    },
+    skipLost: () => steps.skipLost(),
+  };
+}
+
+type DeltasEntry = Extract<StreamEntry, { type: 'deltas' }>;
+
+/** Follows the durable events and the replies of the run's model, for one reader. */
+function createStepReader(start: Position, kept: KeptDeltas) {
   let position = start;
 
   /** Supersedes the deltas received so far; a reader that reconnects after that resumes at `at`. */
@@ -203,10 +312,7 @@ export function createStreamCursor(start: Position, kept: KeptDeltas): StreamCur
     return [...gap, isShared ? event : toDeltaEvent(attempt, fresh, position.durable)];
   };
 
-  const deltas = ({
-    attempt,
-    events,
-  }: Extract<StreamEntry, { type: 'deltas' }>): readonly StreamEvent[] => {
+  const deltas = ({ attempt, events }: DeltasEntry): readonly StreamEvent[] => {
     const { live } = position;
     // A reader that resumes at a durable event sees superseded attempts again.
     if (live !== null && isBefore(attempt, live.attempt)) return [];
@@ -224,11 +330,9 @@ export function createStreamCursor(start: Position, kept: KeptDeltas): StreamCur
     get position() {
       return position;
     },
-    advance(entry) {
-      if (entry.type === 'notice') return [entry.event];
-      return entry.type === 'durable' ? durable(entry.step, entry.event) : deltas(entry);
-    },
-    skipLost() {
+    durable,
+    deltas,
+    skipLost(): readonly StreamEvent[] {
       const { live } = position;
       if (live === null || live.offset === 0) return [];
       return kept(live.attempt, live.offset) === null ? [gapUntil(live.attempt, null)] : [];

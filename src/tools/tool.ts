@@ -69,7 +69,8 @@ export interface NodeContext extends ToolContext {
    * Makes a model call and returns its text, or, with `output`, the value that the schema parses
    * from it; a reply that does not fit is sent back up to four times. The call is durable: an
    * attempt of the same visit whose worker is lost does not pay again for a reply that has arrived.
-   * Tokens and cost count for the run, and its limits apply.
+   * Tokens and cost count for the run, and its limits apply. Readers of the run's stream get the
+   * reply as it is written (`node-delta`); it is not part of the answer.
    */
   readonly generate: {
     <Output>(options: GenerateOptions & { readonly output: z.ZodType<Output> }): Promise<Output>;

@@ -9,7 +9,7 @@ import { locateTarget } from '../server/locate-target.js';
 import { unreachable } from '../temporal/grpc.js';
 import { assertOneSdk } from '../temporal/sdk.js';
 import { deploymentProblem, versioningOptions, promote, type WorkerBuild } from './deployment.js';
-import { createLiveHub } from '../live/attempts.js';
+import { createLiveHub } from '../live/hub.js';
 import { pollsHere } from '../live/process-hub.js';
 import { resolveLiveOptions } from '../live/live-options.js';
 import { readLiveHosts } from '../live/live-workers.js';

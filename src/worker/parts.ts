@@ -28,7 +28,7 @@ import { keyringFrom } from '../encryption/keyring.js';
 import { sealedBlobs } from '../encryption/sealed-stores.js';
 import { isObject } from '../core/text/json.js';
 import { toMs } from '../core/text/text.js';
-import type { LiveHub } from '../live/attempts.js';
+import type { LiveHub } from '../live/hub.js';
 import { createSessions } from '../mcp/session.js';
 import { type ModelCatalog, createModelCatalog } from '../models/model-entry.js';
 import { learnSecrets } from '../secrets/known.js';

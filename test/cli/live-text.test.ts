@@ -63,6 +63,64 @@ describe('a reply in progress', () => {
     expect(liveText.lines(80)).toEqual([]);
   });
 
+  test('is shown with its node, and one line for each of several items', () => {
+    const liveText = createLiveText(paint);
+    const node = (
+      text: string,
+      rest: { item?: number; reply?: number; offset?: number },
+    ): Live => ({
+      type: 'node-delta',
+      turn: 1,
+      node: 'sort',
+      attempt: 1,
+      reply: 1,
+      offset: 0,
+      kind: 'text',
+      text,
+      position: '',
+      ...rest,
+    });
+    expect(liveText.add(node('a lett', {}))).toBe(true);
+    liveText.add(node('er', { offset: 6 }));
+    expect(liveText.lines(80)).toEqual(['│ node sort', '│ a letter']);
+    const {
+      kind: _,
+      offset: _offset,
+      text: _text,
+      ...of
+    } = node('', {}) as never as Record<string, unknown>;
+    expect(liveText.add({ ...of, type: 'node-superseded' } as never)).toBe(true);
+    expect(liveText.lines(80)).toEqual([]);
+    liveText.add(node('a bill', { reply: 2 }));
+    // What another attempt wrote before does not come back.
+    expect(liveText.add(node('a letter', {}))).toBe(false);
+    expect(liveText.lines(80)).toEqual(['│ node sort', '│ a bill']);
+    liveText.add({
+      type: 'node-ended',
+      node: 'sort',
+      exit: 'done',
+      ms: 1,
+      at: 0,
+      offset: '',
+      position: '',
+    });
+    expect(liveText.lines(80)).toEqual([]);
+    for (const item of [1, 2]) liveText.add(node(`one\ntwo ${item}`, { item }));
+    expect(liveText.lines(80)).toEqual(['│ item 1: two 1', '│ item 2: two 2']);
+    const usage = {} as never;
+    const at = { at: 0, offset: '', position: '' };
+    liveText.add({
+      type: 'node-replied',
+      node: 'sort',
+      item: 1,
+      model: 'm',
+      text: '',
+      usage,
+      ...at,
+    });
+    expect(liveText.lines(80)).toEqual(['│ node sort, item 2', '│ one', '│ two 2']);
+  });
+
   test('is wrapped at the width of the screen, between code points', () => {
     const liveText = createLiveText(paint);
     liveText.add(delta('text', '🦊'.repeat(30)));

@@ -5,8 +5,8 @@ import {
   type LiveAttempt,
   lengthOf,
   type Delta,
-  createLiveHub,
 } from '../../src/live/attempts.js';
+import { createLiveHub } from '../../src/live/hub.js';
 import type { ModelDelta } from '../../src/models/model.js';
 import { anyString } from '../support/any-string.js';
 

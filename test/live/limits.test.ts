@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { text as textOf } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createLiveHub, type LiveHub } from '../../src/live/attempts.js';
+import { createLiveHub, type LiveHub } from '../../src/live/hub.js';
 import { deltasRoute } from '../../src/live/live-server.js';
 import {
   defaultLimits,

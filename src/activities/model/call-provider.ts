@@ -3,27 +3,18 @@ import type { DecideArtifacts, DecideFunction } from '../../agents/agent.js';
 import type { CallModelInput } from '../../core/run/contract.js';
 import { isObject } from '../../core/text/json.js';
 import { formatDuration } from '../../core/text/text.js';
-import type { LiveHub } from '../../live/attempts.js';
-import { processHub } from '../../live/process-hub.js';
+import type { LiveHub } from '../../live/hub.js';
 import type { ResolvedModel } from '../../models/model-entry.js';
 import {
   MAX_CALL_MS,
   type Model,
   type ModelContext,
-  type ModelDelta,
   ModelError,
   type ModelReply,
   type ModelRequest,
   isModelError,
 } from '../../models/model.js';
-import {
-  type StreamRedactor,
-  createStreamRedactor,
-  redact,
-  redactJson,
-  redactJsonText,
-  redactMessage,
-} from '../../secrets/redact.js';
+import { redact, redactJson, redactJsonText, redactMessage } from '../../secrets/redact.js';
 import { runAttributed } from '../../tools/errors.js';
 import { normalizeError } from '../../tools/result/plain.js';
 import type { ActivityDependencies } from '../activity-context.js';
@@ -36,6 +27,7 @@ import { callForClass } from './answer-formats.js';
 import type { AttemptMemory } from './attempt-memory.js';
 import { type DecideCallOptions, openDecideCalls } from './decide-calls.js';
 import { modelAt } from './fallback.js';
+import { openLiveReply } from './live-reply.js';
 
 /** Options for calling a decision function. */
 export interface Deciding extends Omit<DecideCallOptions, 'blobs' | 'context'> {
@@ -125,73 +117,6 @@ function toReply(decision: unknown): ModelReply {
 
 function isCall(call: unknown): call is { name: string; arguments?: unknown } {
   return isObject(call) && typeof call['name'] === 'string';
-}
-
-/** Removes secrets from the deltas of one reply on their way to readers. */
-export interface DeltaRedactor {
-  push(delta: ModelDelta): void;
-  /** Emits the text that was held back because it could have become a secret. */
-  end(): void;
-}
-
-/**
- * A shorter remainder is emitted before another part of the reply begins, so the parts stay in
- * order.
- */
-const MAX_HELD_CHARACTERS = 4;
-
-interface Part {
-  readonly redactor: StreamRedactor;
-  readonly emit: (text: string) => void;
-}
-
-/**
- * Creates the redactor of one reply, which calls `emit` with deltas without secrets. A secret may
- * span several deltas of the same part: the text, the reasoning, or the arguments of one call.
- */
-function createDeltaRedactor(emit: (delta: ModelDelta) => void): DeltaRedactor {
-  const parts = new Map<string, Part>();
-  let current: Part | undefined;
-
-  const findPart = (delta: ModelDelta): Part => {
-    const key = delta.kind === 'call' ? `call ${delta.index}` : delta.kind;
-    const known = parts.get(key);
-    if (known !== undefined) return known;
-    const part: Part = {
-      redactor: createStreamRedactor(),
-      emit:
-        delta.kind === 'call'
-          ? (text) => emit({ kind: 'call', index: delta.index, text })
-          : (text) => emit({ kind: delta.kind, text }),
-    };
-    parts.set(key, part);
-    return part;
-  };
-  const flush = (part: Part): void => {
-    const rest = part.redactor.end();
-    if (rest !== '') part.emit(rest);
-  };
-
-  return {
-    push(delta) {
-      const part = findPart(delta);
-      if (
-        current !== undefined &&
-        current !== part &&
-        current.redactor.held < MAX_HELD_CHARACTERS
-      ) {
-        flush(current);
-      }
-      current = part;
-      const text = part.redactor.push(delta.text);
-      if (delta.kind === 'call' && delta.name !== undefined) {
-        emit({ ...delta, name: redact(delta.name), text });
-      } else if (text !== '') part.emit(text);
-    },
-    end() {
-      for (const part of parts.values()) flush(part);
-    },
-  };
 }
 
 interface ProviderCall {
@@ -288,32 +213,18 @@ function chooseModel(
   return { model, name: own.name, provider: FUNCTION, price: null };
 }
 
-/**
- * Makes a model call whose deltas go to the worker's live hub, and to the clients of this process
- * that read the run. Without either it just makes the call.
- */
+/** Makes a model call whose deltas are streamed, if anything can read them. */
 async function withStream(
   live: LiveHub | undefined,
-  { info, input }: { readonly info: Info; readonly input: CallModelInput },
+  { info, input: { turn, step } }: { readonly info: Info; readonly input: CallModelInput },
   call: (stream: Pick<ModelContext, 'onDelta'>) => Promise<ModelReply>,
 ): Promise<ModelReply> {
-  const { activityId, attempt, workflowExecution } = info;
-  if (workflowExecution === undefined) return await call({});
-  const { workflowId, runId } = workflowExecution;
-  const own = processHub.isWatched(workflowId) ? [processHub] : [];
-  const hubs = live === undefined ? own : [live, ...own];
-  if (hubs.length === 0) return await call({});
-  const { turn, step } = input;
-  const place = { segment: runId, activity: activityId, attempt, turn, step };
-  const writers = hubs.map((hub) => hub.begin(workflowId, place));
-  const redactor = createDeltaRedactor((delta) => {
-    for (const writer of writers) writer.push(delta);
-  });
+  const stream = openLiveReply(live, info, { turn, step });
+  if (stream === null) return await call({});
   try {
-    return await call({ onDelta: (delta) => redactor.push(delta) });
+    return await call({ onDelta: stream.push });
   } finally {
-    redactor.end();
-    for (const writer of writers) writer.end();
+    stream.end();
   }
 }
 

@@ -26,6 +26,7 @@ import { attachmentShape } from '../../core/transcript/message-shapes.js';
 import type { Attachment } from '../../core/transcript/messages.js';
 import type { ReplyUsage, Usage } from '../../core/transcript/outcome.js';
 import {
+  type EmitDelta,
   ModelError,
   type ModelReply,
   type ModelRequest,
@@ -195,7 +196,11 @@ export interface DecideCallOptions {
   readonly context: Context;
   readonly words: CallWords;
   /** Calls the model of a request once; its replies have no secrets. */
-  readonly call: (request: ModelRequest, signal: AbortSignal) => Promise<ModelReply>;
+  readonly call: (
+    request: ModelRequest,
+    signal: AbortSignal,
+    onDelta?: EmitDelta,
+  ) => Promise<ModelReply>;
   readonly memory: AttemptMemory;
   /** Returns the price of the model that a request names. */
   readonly priceOf: (request: ModelRequest) => ModelPrice | null;
@@ -219,9 +224,13 @@ export interface DecideCalls {
   readonly model: DecideModel;
   /**
    * Returns the reply to a whole request: that of an earlier attempt, or of a model call. `digest`
-   * identifies the request.
+   * identifies the request, and `onDelta` gets the deltas of a model call.
    */
-  readonly reply: (request: ModelRequest, digest: string) => Promise<ModelReply>;
+  readonly reply: (
+    request: ModelRequest,
+    digest: string,
+    onDelta?: EmitDelta,
+  ) => Promise<ModelReply>;
   /**
    * Ends the calls under way. They count with an estimate of their prompts, which the provider has
    * received.
@@ -265,7 +274,7 @@ function openDecision(shared: Shared, own: ModelRequest, signal: AbortSignal): D
   if (signal.aborted) cutOff();
   else signal.addEventListener('abort', cutOff, { once: true });
 
-  const requestReply = async (request: ModelRequest, digest: string): Promise<ModelReply> => {
+  const requestReply: DecideCalls['reply'] = async (request, digest, onDelta) => {
     const id = Symbol(digest);
     const usage = { ...estimateUsage(request, NO_REPLY), estimated: true } as const;
     const price = shared.priceOf(request);
@@ -273,7 +282,7 @@ function openDecision(shared: Shared, own: ModelRequest, signal: AbortSignal): D
     open.set(id, { digest, usage, costUsd: least.costUsd });
     shared.underWay.set(id, least);
     try {
-      const reply = await shared.call(request, cut.signal);
+      const reply = await shared.call(request, cut.signal, onDelta);
       cut.signal.throwIfAborted();
       over(id);
       const paid = usageOf(reply, request);
@@ -284,7 +293,7 @@ function openDecision(shared: Shared, own: ModelRequest, signal: AbortSignal): D
       over(id);
     }
   };
-  const replyTo = async (request: ModelRequest, digest: string): Promise<ModelReply> => {
+  const replyTo: DecideCalls['reply'] = async (request, digest, onDelta) => {
     shared.count += 1;
     if (shared.count > MAX_CALLS) {
       const { name, what } = shared.words;
@@ -294,8 +303,8 @@ function openDecision(shared: Shared, own: ModelRequest, signal: AbortSignal): D
     const known = shared.unused.findIndex((one) => one.digest === digest);
     const [found] = known < 0 ? [] : shared.unused.splice(known, 1);
     if (found !== undefined) return await readPaidReply(found, shared.blobs);
-    if (isFirst && shared.hasReserved) return await requestReply(request, digest);
-    return await requestReply(await withinBudget(shared, request), digest);
+    if (isFirst && shared.hasReserved) return await requestReply(request, digest, onDelta);
+    return await requestReply(await withinBudget(shared, request), digest, onDelta);
   };
   const answer = async (requested: unknown): ReturnType<DecideModel['call']> => {
     cut.signal.throwIfAborted();
@@ -320,7 +329,7 @@ function openDecision(shared: Shared, own: ModelRequest, signal: AbortSignal): D
       name: own.model,
       call: (requested = {}) => noted(answer(requested)),
     },
-    reply: (request, digest) => noted(replyTo(request, digest)),
+    reply: (request, digest, onDelta) => noted(replyTo(request, digest, onDelta)),
   };
 }
 

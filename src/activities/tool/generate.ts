@@ -10,10 +10,13 @@ import type { Payment } from '../../core/interpret/block.js';
 import { sha256Hex, isObject, type JsonObject } from '../../core/text/json.js';
 import type { Generated, GeneratedReply } from '../../core/guards/recorded.js';
 import { toUsage } from '../../core/rules/spending.js';
+import { itemOfCall, nodeOfCall } from '../../core/state/turn-definition.js';
 import { repairText } from '../../core/run/on-reply.js';
 import { headOf } from '../../core/text/text.js';
 import {
+  type EmitDelta,
   isModelError,
+  type ModelContext,
   type ModelError,
   type ModelReply,
   type ModelRequest,
@@ -41,6 +44,7 @@ import {
   type DecideCalls,
   requestDigest,
 } from '../model/decide-calls.js';
+import { type LiveReply, openLiveReply } from '../model/live-reply.js';
 import { attemptReport, decideFailure, modelFailure } from '../model/model-failures.js';
 import { observeModelCall } from '../observe.js';
 import { queryWorkflow } from '../prompt.js';
@@ -61,8 +65,8 @@ export interface Generator {
   ): Promise<T>;
   /** Returns the data for the next attempt; undefined if there is none. */
   details(): JsonObject | undefined;
-  /** Returns what the calls have cost, and their replies. */
-  report(): Generated;
+  /** Returns the result of the function with what its calls have cost, and their replies. */
+  withReport(result: RunToolResult): RunToolResult;
   /**
    * Returns the result of a function that ended by an error of its model or at a limit; null for any other error.
    * Throws the failure that blocks the run or repeats the attempt.
@@ -70,6 +74,8 @@ export interface Generator {
   onThrown(error: unknown): Promise<RunToolResult | null>;
   /** Returns the failure or the cancellation with the payment for the calls. */
   withPayment(error: unknown): unknown;
+  /** Ends the live replies. Readers that join meanwhile get all of them, also those that are complete. */
+  close(): void;
 }
 
 /** One attempt at a node's call, with its memory and the replies that its function has got. */
@@ -79,6 +85,8 @@ interface Attempt {
   readonly input: RunToolInput;
   readonly memory: AttemptMemory;
   readonly replies: GeneratedReply[];
+  /** The replies on their way to readers; null for one that nothing can read. */
+  readonly live: (LiveReply | null)[];
 }
 
 /** Creates the generator for one attempt at a node's call. */
@@ -88,14 +96,15 @@ export function createGenerator(
   input: RunToolInput,
 ): Generator {
   const memory = readMemory(context.info, input);
-  const attempt: Attempt = { deps, context, input, memory, replies: [] };
+  const attempt: Attempt = { deps, context, input, memory, replies: [], live: [] };
   let allowance: Promise<NodeAllowance> | undefined;
   const getAllowance = (): Promise<NodeAllowance> =>
     (allowance ??= queryWorkflow(context, deps).allowance());
   const open = openDecideCalls({
     blobs: deps.blobs,
     context,
-    call: (request, signal) => callModel(attempt, request, signal),
+    call: (request, signal, onDelta) =>
+      callModel(attempt, request, { signal, ...(onDelta && { onDelta }) }),
     memory,
     words: { name: 'context.generate', what: 'node' },
     priceOf: ({ model }) => deps.models.resolve(model).price,
@@ -117,7 +126,10 @@ export function createGenerator(
       }
     },
     details: () => toDetails(memory),
-    report: () => reportOf(attempt),
+    withReport(result) {
+      const hasEnded = result.ok !== 'undecided' && result.ok !== 'input_required';
+      return hasEnded ? { ...result, ...reportOf(attempt) } : result;
+    },
     async onThrown(error) {
       if (error instanceof BudgetError) {
         const { message, limit } = error;
@@ -127,6 +139,9 @@ export function createGenerator(
       return onModelError(error, attempt, await getAllowance());
     },
     withPayment: (error) => withPayment(error, attempt),
+    close() {
+      for (const reply of attempt.live) reply?.end();
+    },
   };
 }
 
@@ -134,7 +149,7 @@ export function createGenerator(
 async function callModel(
   { deps, context, input, memory }: Attempt,
   request: ModelRequest,
-  signal: AbortSignal,
+  stream: ModelContext,
 ): Promise<ModelReply> {
   await assertCurrentAttempt(context).catch((error: unknown) => {
     throw retryFailure(normalizeError(error).message);
@@ -148,10 +163,60 @@ async function callModel(
   const content = deps.captureContent === true;
   const about = { definition, model, input, request: named, content };
   const { span: _, ...reply } = await observeModelCall(context, about, async () =>
-    redactReply(await model.model.call(named, { signal })),
+    redactReply(await model.model.call(named, stream)),
   );
   return reply;
 }
+
+/** A reply on its way to readers. */
+interface StreamedReply {
+  /** Makes the call. What readers have of a reply that does not arrive is void. */
+  during(call: (onDelta?: EmitDelta) => Promise<ModelReply>): Promise<ModelReply>;
+  /** Voids the reply for readers, because it does not fit. */
+  readonly refuse: () => void;
+}
+
+/** Opens the next reply of an attempt for those who read the run. */
+async function openReply(attempt: Attempt): Promise<StreamedReply> {
+  const { deps, context, input, live } = attempt;
+  const number = live.push(null);
+  const definition = await definitionOf(attempt);
+  const item = itemOfCall(definition, input.call);
+  const name = nodeOfCall(input.call) ?? '';
+  const node = { name, ...(item !== null && { item }), reply: number };
+  const stream = openLiveReply(deps.live, context.info, {
+    turn: input.turn,
+    step: input.step,
+    node,
+  });
+  live[number - 1] = stream;
+  const refuse = (): void => stream?.end({ isVoid: true });
+  return {
+    refuse,
+    async during(call) {
+      let isStreamed = false;
+      const push: EmitDelta = (delta) => {
+        isStreamed = true;
+        stream?.push(delta);
+      };
+      try {
+        const reply = stream === null ? await call() : await call(push);
+        // An earlier attempt has paid for the reply, and its deltas are void.
+        if (!isStreamed) stream?.push({ kind: 'text', text: reply.text });
+        stream?.flush();
+        return reply;
+      } catch (error) {
+        refuse();
+        throw error;
+      }
+    },
+  };
+}
+
+/** Makes one model call. `refuse` voids its reply for readers. */
+type Ask = (
+  request: ModelRequest,
+) => Promise<{ readonly text: string; readonly refuse: () => void }>;
 
 /** Returns what a function gets from `generate`. */
 async function answer(attempt: Attempt, calls: DecideCalls, given: unknown): Promise<unknown> {
@@ -159,16 +224,19 @@ async function answer(attempt: Attempt, calls: DecideCalls, given: unknown): Pro
   const options = checked(given);
   const model = options.model ?? (await definitionOf(attempt)).model;
   const { output } = options;
-  const ask = async (request: ModelRequest): Promise<string> => {
-    const reply = await calls.reply(request, sha256Hex(`${model}\n${requestDigest(request)}`));
+  const ask: Ask = async (request) => {
+    const live = await openReply(attempt);
+    const digest = sha256Hex(`${model}\n${requestDigest(request)}`);
+    const reply = await live.during((onDelta) => calls.reply(request, digest, onDelta));
     const used = reply.usage ?? { ...estimateUsage(request, reply), estimated: true as const };
     const usage = toUsage(used, deps.models.resolve(model).price);
     replies.push({ model, text: headOf(reply.text, SHOWN_CHARACTERS), usage });
-    return reply.text;
+    return { text: reply.text, refuse: live.refuse };
   };
   const form = output && answerContract('generate', output).definition;
   const request = requestOf(model, options, form);
-  return output === undefined ? await ask(request) : await askUntilFit(request, { ask, output });
+  if (output !== undefined) return await askUntilFit(request, { ask, output });
+  return (await ask(request)).text;
 }
 
 function reportOf({ memory, replies }: Attempt): Generated {
@@ -254,15 +322,16 @@ function requestOf(
 /** Asks until a reply fits the schema, and returns its value. Rejects after the last reply. */
 async function askUntilFit(
   first: ModelRequest,
-  given: { readonly ask: (request: ModelRequest) => Promise<string>; readonly output: z.ZodType },
+  given: { readonly ask: Ask; readonly output: z.ZodType },
 ): Promise<unknown> {
   const { ask, output } = given;
   let request = first;
   for (let attempt = 1; ; attempt += 1) {
-    const reply = await ask(request);
+    const { text: reply, refuse } = await ask(request);
     const extracted = extractJson(reply);
     const parsed = extracted.ok ? await parseWithZod(output, extracted.value) : extracted;
     if (parsed.ok) return parsed.output;
+    refuse();
     if (attempt >= MAX_REPLIES) {
       throw new Error(
         `context.generate: no reply of ${attempt} fits the schema: ${parsed.problem}`,

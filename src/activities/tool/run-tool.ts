@@ -75,12 +75,11 @@ export async function runTool(
   const stopHeartbeat = startHeartbeat(context, () => generator?.details());
   try {
     const result = await executeTool(deps, context, { input, generator });
-    return generator === null || result.ok === 'undecided' || result.ok === 'input_required'
-      ? result
-      : { ...result, ...generator.report() };
+    return generator?.withReport(result) ?? result;
   } catch (error) {
     throw generator?.withPayment(error) ?? error;
   } finally {
+    generator?.close();
     stopHeartbeat();
   }
 }

@@ -1,6 +1,7 @@
 import { visible } from '../../core/state/summaries.js';
 import { printable } from '../../core/text/text.js';
-import type { DeltaEvent, StreamEvent } from '../../live/stream.js';
+import type { StreamEvent } from '../../live/stream.js';
+import type { ModelDelta } from '../../models/model.js';
 import type { CliContext } from '../context.js';
 import { type Palette, escapeHidden } from '../format/format.js';
 
@@ -18,13 +19,17 @@ const THOUGHT_LINES = 2;
 const KEPT_UNITS = 4_000;
 /** Marks the model's text, so that it cannot be mistaken for our own lines. */
 const MARK = '│ ';
-/** The events that do not end a reply in progress. */
+/** The events that do not end the replies in progress. */
 const DURING_REPLY: readonly StreamEvent['type'][] = [
   'delta',
+  'node-delta',
+  'node-superseded',
   'message-added',
   'run-paused',
   'run-resumed',
 ];
+/** The events that end only the replies to their own node. */
+const OF_NODE: readonly StreamEvent['type'][] = ['node-replied', 'items-ended'];
 
 interface Reply {
   readonly text: string;
@@ -35,11 +40,19 @@ interface Reply {
 
 const EMPTY: Reply = { text: '', thought: '', call: null };
 
+/** A reply in progress to the function of a node. */
+interface NodeReply extends Reply {
+  readonly node: string;
+  readonly item?: number;
+}
+
 /** Creates an empty live text. */
 export function createLiveText(paint: Palette): LiveText {
   let reply = EMPTY;
+  const nodes = createNodeReplies();
   return {
     add(event) {
+      if (nodes.add(event)) return true;
       const before = reply;
       if (event.type === 'delta') reply = addDelta(reply, event);
       // The text after a gap is from a later position.
@@ -48,19 +61,76 @@ export function createLiveText(paint: Palette): LiveText {
       return reply !== before;
     },
     lines(columns) {
-      const { text, thought, call } = reply;
       const width = Math.max(columns - MARK.length - 1, 10);
-      const textLines =
-        text === ''
-          ? lastLines(thought, width, THOUGHT_LINES).map((line) => paint.dim(line))
-          : lastLines(text, width, TEXT_LINES);
-      const callLines = call === null ? [] : [paint.cyan(callLine(call, width))];
-      return [...textLines, ...callLines].map((line) => `${paint.dim(MARK)}${line}`);
+      const shown = nodes.newest();
+      const [only] = shown;
+      const lines =
+        only === undefined || shown.length > 1
+          ? [...replyLines(reply, width, paint), ...shown.map((one) => itemLine(one, width, paint))]
+          : [paint.dim(nodeName(only)), ...replyLines(only, width, paint)];
+      return lines.map((line) => `${paint.dim(MARK)}${line}`);
     },
   };
 }
 
-function addDelta(reply: Reply, { kind, text, index = 0, name = '' }: DeltaEvent): Reply {
+/** Keeps the replies in progress to the functions of nodes. */
+function createNodeReplies(): {
+  /** Returns whether the replies have changed. */
+  add(event: StreamEvent): boolean;
+  /** Returns the newest reply of each of the items that began last. */
+  newest(): readonly NodeReply[];
+} {
+  /** By node and item: a function that asks again shows its newest reply. */
+  const replies = new Map<string, NodeReply & { readonly number: number }>();
+  return {
+    add(event) {
+      if (event.type === 'node-delta') {
+        const { node, item, reply: number, offset } = event;
+        const key = keyOf(event);
+        const known = replies.get(key);
+        if (known !== undefined && number < known.number) return false;
+        const isSame = known?.number === number && offset > 0;
+        const place = { node, number, ...(item !== undefined && { item }) };
+        replies.set(key, { ...place, ...addDelta(isSame ? known : EMPTY, event) });
+        return true;
+      }
+      if (event.type === 'node-superseded') {
+        const key = keyOf(event);
+        return replies.get(key)?.number === event.reply && replies.delete(key);
+      }
+      if (event.type === 'node-replied') return replies.delete(keyOf(event));
+      const hadReplies = replies.size > 0;
+      if (!DURING_REPLY.includes(event.type) && !OF_NODE.includes(event.type)) replies.clear();
+      return hadReplies && replies.size === 0;
+    },
+    newest: () => [...replies.values()].slice(-TEXT_LINES),
+  };
+}
+
+function keyOf({ node, item }: { readonly node: string; readonly item?: number }): string {
+  return `${node}/${item ?? ''}`;
+}
+
+function nodeName({ node, item }: NodeReply): string {
+  return visible(item === undefined ? `node ${node}` : `node ${node}, item ${item}`);
+}
+
+/** Returns the end of one of several replies in one line. */
+function itemLine(reply: NodeReply, width: number, paint: Palette): string {
+  const name = visible(`${reply.item === undefined ? reply.node : `item ${reply.item}`}: `);
+  const [last = ''] = lastLines(reply.text || reply.thought, Math.max(width - name.length, 10), 1);
+  return `${paint.dim(name)}${last}`;
+}
+
+function replyLines({ text, thought, call }: Reply, width: number, paint: Palette) {
+  const textLines =
+    text === ''
+      ? lastLines(thought, width, THOUGHT_LINES).map((line) => paint.dim(line))
+      : lastLines(text, width, TEXT_LINES);
+  return [...textLines, ...(call === null ? [] : [paint.cyan(callLine(call, width))])];
+}
+
+function addDelta(reply: Reply, { kind, text, index = 0, name = '' }: ModelDelta): Reply {
   switch (kind) {
     case 'text':
       return { ...reply, text: lastUnits(reply.text + text) };

@@ -19,6 +19,19 @@ export function nodeOfCall({ name }: { readonly name: string }): string | null {
   return name.startsWith(PREFIX) ? name.slice(PREFIX.length) : null;
 }
 
+/**
+ * Returns the number of the item, from 1, for which a call executes the function of an `each`; null
+ * for any other call.
+ */
+export function itemOfCall(
+  { graph }: Pick<AgentDefinition, 'graph'>,
+  { id, name }: { readonly id: string; readonly name: string },
+): number | null {
+  const node = graph && findNode(graph, nodeOfCall({ name }) ?? '');
+  if (node?.kind !== 'each') return null;
+  return Number(id.slice(id.lastIndexOf('_') + 1)) + 1;
+}
+
 /** Returns the node with this name; undefined if there is none. */
 export function findNode(graph: GraphDefinition, name: string): GraphNode | undefined {
   return graph.nodes.find((node) => node.name === name);
