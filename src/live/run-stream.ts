@@ -72,7 +72,8 @@ export function createStreamMerger(
   };
   /** Closes a call, and voids what it wrote for a node unless its replies are durable now. */
   const close = (scheduled: number, hasReplies = false): void => {
-    const call = calls.get(scheduled) ?? '';
+    const call = calls.get(scheduled);
+    if (call === undefined) return;
     calls.delete(scheduled);
     const ended = order.close(call);
     if (!hasReplies) emitVoid(ended);
@@ -81,14 +82,11 @@ export function createStreamMerger(
 
   return {
     addEvent({ runId: segment, event, steps }) {
-      const has = (type: DurableEvent['type']) => steps.some((step) => step.type === type);
       // Deltas that arrived before the event precede it.
       if (timer !== undefined) emitDeltas();
-      if (event.type === 'completed' || event.type === 'failed' || event.type === 'cancelled') {
-        close(event.scheduled, has('node-replied'));
-      }
+      close(endedActivity(event), hasStep(steps, 'node-replied'));
       // Nothing is in progress at the end of a turn, even if the function of a node goes on.
-      if (has('turn-ended')) for (const scheduled of calls.keys()) close(scheduled);
+      if (hasStep(steps, 'turn-ended')) for (const scheduled of calls.keys()) close(scheduled);
       for (const step of steps) newest = step.offset;
       push(steps.map((step) => durableEntry(step)));
       // Event ids restart in each segment, and no call spans two segments.
@@ -119,6 +117,16 @@ export function createStreamMerger(
         ?.log.since(offset) ?? null,
     current: order.current,
   };
+}
+
+/** Returns the id of the event that scheduled the activity that an event ends; 0 if it ends none. */
+function endedActivity(event: EventSteps['event']): number {
+  const { type } = event;
+  return type === 'completed' || type === 'failed' || type === 'cancelled' ? event.scheduled : 0;
+}
+
+function hasStep(steps: EventSteps['steps'], type: DurableEvent['type']): boolean {
+  return steps.some((step) => step.type === type);
 }
 
 /** Activities with deltas: a step of the run's model, and the function of a node. */
