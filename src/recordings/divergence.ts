@@ -27,7 +27,8 @@ export interface Divergence {
   /**
    * - `call`: a tool was called with arguments, or at a place, that the recording does not have
    * - `model`: the model was called where the recording has no reply: once more, or by a function
-   * - `request`: a person was asked, and the recording has no decision about it
+   * - `request`: a person was asked, and the recording has no decision about it; or it has one, and
+   *   nobody was asked (`actual` is null)
    * - `message`: a message has other words
    * - `outcome`: the run ended otherwise
    */
@@ -47,6 +48,8 @@ export interface Found {
   divergence: Divergence | null;
   /** The first request that the recording has no decision about; it may have expired there, too. */
   request: Divergence | null;
+  /** Why the last call of another model failed; null if it replied. */
+  failure: unknown;
 }
 
 /** Creates a divergence, with its line. */
@@ -68,6 +71,7 @@ function describe({ kind, actual, recorded, nearest }: Omit<Divergence, 'text'>)
     case 'model':
       return `called the model with ${valueText(actual)}; recorded no reply to this call`;
     case 'request':
+      if (actual === null) return `asked nobody about ${valueText(recorded)}; recorded a decision`;
       return `asked for a decision about ${valueText(actual)}; recorded none`;
     case 'message':
       return `said ${valueText(actual)}; recorded ${valueText(recorded)}`;

@@ -152,7 +152,14 @@ export function candidateModel(model: Model, found: Found): Model {
       await new Promise<void>((resolve) => setImmediate(resolve));
       context.signal.throwIfAborted();
       stopAfter(found);
-      return await model.call(request, context);
+      try {
+        const reply = await model.call(request, context);
+        found.failure = null;
+        return reply;
+      } catch (error) {
+        found.failure = error;
+        throw error;
+      }
     },
   };
 }

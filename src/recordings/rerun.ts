@@ -4,7 +4,7 @@ import type { Limits } from '../core/definition/definition.js';
 import { type Json, canonicalJson, isObject, sha256Hex } from '../core/text/json.js';
 import type { Outcome } from '../core/transcript/outcome.js';
 import { show } from '../core/text/text.js';
-import { parseCallId } from '../core/transcript/messages.js';
+import { type Message, parseCallId } from '../core/transcript/messages.js';
 import type { Request } from '../core/transcript/request.js';
 import { decodeEvent } from '../history/decode-event.js';
 import type { MemoryOptions, MemoryRun } from '../memory/run-in-memory.js';
@@ -36,6 +36,7 @@ import { recordedAgent } from './recorded-agent.js';
 import { candidateModel, factsOfModel, recordedModel } from './recorded-model.js';
 import { type LiveTools, checkLiveTools, withRecordedTools } from './recorded-tools.js';
 import {
+  type Placed,
   type RecordedFact,
   type RecordedRun,
   type Recording,
@@ -84,7 +85,8 @@ export interface Rerun extends Pick<MemoryRun, 'effects' | 'requests'> {
  * The current parsers, schemas, rules, predicates, templates, decide functions, and functions of
  * graphs are executed. With a `model`, that model is called for each step; the results of tools stay
  * recorded, by name and arguments. The first difference is a value, never a guess: what the recording
- * does not have ends the rerun. Rejects with an `InputError` for an agent that cannot be rerun.
+ * does not have ends the rerun. Rejects with an `InputError` for an agent that cannot be rerun, and with the error of a
+ * `model` that cannot be called.
  *
  * @example
  * ```ts
@@ -115,7 +117,7 @@ export async function rerun(
     );
   }
   checkLiveTools(tools);
-  const found: Found = { divergence: null, request: null };
+  const found: Found = { divergence: null, request: null, failure: null };
   const [{ playPartly }, { currentActivity: current }] = await Promise.all([
     import('../memory/run-in-memory.js'),
     import('../memory/attempt.js'),
@@ -126,17 +128,23 @@ export async function rerun(
     model === undefined
       ? recordedModel(recording, { found, current })
       : candidateModel(await modelFrom(model), found);
+  const decisions = factsOf(recording, 'decision').map((placed) => ({ ...placed, isUsed: false }));
   const { run, error } = await playPartly(own, {
-    ...scriptOf(recording, found),
+    ...scriptOf(recording, { found, decisions }),
     ...(given === undefined && { args: {} }),
     model: used,
     ...(model === undefined && { models: recordedModels(recording, used) }),
   });
+  const isOpen = root.endedAt === null && error !== null;
+  // What a model did not reply says nothing about what it would do.
+  const isFound = found.divergence !== null || found.request !== null;
+  if (error !== null && !isOpen && !isFound && found.failure !== null) throw found.failure;
   const again = recordingOf(run, recording);
   const compared = model === undefined ? 'all' : 'calls';
   // A request that nobody decided may have expired when it was recorded, too, or be open still.
-  const different = earlierOf(found.divergence, firstDifference(recording, again, compared));
-  const isOpen = root.endedAt === null && error !== null;
+  const different =
+    earlierOf(found.divergence, firstDifference(recording, again, compared)) ??
+    (compared === 'all' && error === null ? unasked(decisions) : null);
   const divergence =
     different !== null || (error !== null && !isOpen) ? (found.request ?? different) : null;
   if (error !== null && !isOpen && divergence === null) throw error.cause;
@@ -166,13 +174,20 @@ const MODEL = 'model';
 
 type DecisionFact = Extract<RecordedFact, { readonly type: 'decision' }>;
 
+/** A recorded decision, and whether the rerun has asked for it. */
+interface PlacedDecision extends Placed<'decision'> {
+  isUsed: boolean;
+}
+
 /** Returns what happens to the rerun from outside, as it was recorded. */
-function scriptOf(recording: Recording, found: Found): MemoryOptions {
+function scriptOf(
+  recording: Recording,
+  { found, decisions }: { readonly found: Found; readonly decisions: readonly PlacedDecision[] },
+): MemoryOptions {
   const [root] = recording.runs;
   if (root === undefined) return {};
   const { agent: _agent, archive: _archive, artifacts: _artifacts, ...input } = root.input;
   const { waiting, step } = messagesOf(recording);
-  const decisions = factsOf(recording, 'decision').map((placed) => ({ ...placed, isUsed: false }));
   const decide = (request: Request, runId: string): Action => {
     const open = decisions.filter(({ run, isUsed }) => !isUsed && run.id === runId);
     const same = open.filter(({ fact }) => isAbout(request, fact));
@@ -200,6 +215,46 @@ function scriptOf(recording: Recording, found: Found): MemoryOptions {
     env: {},
     on: { request: { '*': decide }, waiting, step },
   };
+}
+
+/** What the agent asks for by its rules, tools, and limits, and not because of what went wrong. */
+const CONSENT: readonly unknown[] = ['approval', 'plan', 'question', 'limit'];
+
+/**
+ * Returns the difference of a recorded request that the rerun did not raise, so nobody would be
+ * asked any more; null if there is none.
+ */
+function unasked(decisions: readonly PlacedDecision[]): Divergence | null {
+  const skipped = decisions.find(({ run, fact, isUsed }) => {
+    if (isUsed || !CONSENT.includes(fact.about?.kind)) return false;
+    // Of several decisions about one request, only one closed it. An undo is not rerun.
+    const isClosed = decisions.some(
+      (other) =>
+        other.isUsed &&
+        other.run.id === run.id &&
+        other.fact.decision.request === fact.decision.request,
+    );
+    return !isClosed && !run.facts.some((one) => one.type === 'control' && one.name === 'undo');
+  });
+  if (skipped === undefined) return null;
+  const { run, fact } = skipped;
+  const { kind = '', tool, arguments: args = '', shown } = fact.about ?? {};
+  const call = tool === undefined ? null : comparedCall({ name: tool, arguments: args });
+  const isCalledIn = (message: Message): boolean =>
+    message.role === 'assistant' &&
+    (message.calls ?? []).some((one) => canonicalJson(comparedCall(one)) === canonicalJson(call));
+  const place =
+    run.messages.find((one) => isCalledIn(one)) ?? run.messages.findLast(({ at }) => at < fact.at);
+  const { turn, step } = place ?? { turn: 1, step: 0 };
+  const recorded = call ?? shown ?? kind;
+  return createDivergence({
+    agent: run.agent,
+    turn,
+    step,
+    kind: 'request',
+    actual: null,
+    recorded,
+  });
 }
 
 /** Returns the difference of a request that no recorded decision is about. */

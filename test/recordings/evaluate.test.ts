@@ -19,6 +19,7 @@ import {
   type Stub,
   approve,
   replyCall,
+  replyError,
   replyText,
   scriptedModel,
   startStub,
@@ -137,6 +138,22 @@ describe('an evaluation', () => {
     ]);
     expect(gates[0]).toEqual({ name: 'errors', bound: 0, actual: 3, passed: false });
     expect(passed).toBe(false);
+  });
+
+  test('says why a model cannot be called, which is no difference', async () => {
+    const model = scriptedModel(
+      Array.from({ length: 40 }, () =>
+        replyError(401, { error: { message: 'no such key', code: 'invalid_api_key' } }),
+      ),
+    );
+    const { cases, gates } = await evaluate(join(folder, 'a-refund.json'), {
+      agents: [desk],
+      model,
+    });
+    expect(cases[0]?.candidates).toEqual([
+      { run: null, scores: {}, error: expect.stringContaining('no such key') },
+    ]);
+    expect(gates[0]).toEqual({ name: 'errors', bound: 0, actual: 1, passed: false });
   });
 
   test('fails by its gates: a call that was not recorded, and a cost without a price', async () => {

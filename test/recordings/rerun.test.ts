@@ -142,6 +142,28 @@ describe('a rerun with the recorded model and tools', () => {
     expect(divergence?.text).toContain('; recorded {"role":"tool","text":"paid"}');
   });
 
+  test('finds that nobody is asked about the call any more', async () => {
+    const free = defineTool({
+      name: 'refund',
+      description: 'Pays money back.',
+      input: z.object({ order: z.int(), euros: z.number() }),
+      effect: 'once',
+      execute: () => 'paid',
+    });
+    const agent = defineAgent({
+      name: 'desk',
+      instructions: 'Help.',
+      tools: [look, free],
+      agents: [clerk],
+    });
+    const { divergence, outcome } = await rerun(recording, { agent });
+    expect(outcome).toMatchObject({ status: 'completed' });
+    expect(divergence).toMatchObject({ agent: 'desk', turn: 1, step: 3, kind: 'request' });
+    expect(divergence?.text).toBe(
+      'desk, turn 1, step 3: asked nobody about refund {"euros":20,"order":17}; recorded a decision',
+    );
+  });
+
   test('finds that a schema now refuses the arguments', async () => {
     const small = defineTool({
       name: 'refund',
