@@ -5,10 +5,12 @@ import { serve } from '@hono/node-server';
 import {
   McpServer,
   createMcpHandler,
+  acceptedContent,
   createRequestStateCodec,
   inputRequired,
   type CallToolResult,
   type InputRequiredResult,
+  type InputResponses,
   type ServerContext,
 } from '@modelcontextprotocol/server';
 import { z } from 'zod';
@@ -20,7 +22,8 @@ export interface AskedCall {
   readonly env: string | undefined;
   readonly key: unknown;
   readonly answers: unknown;
-  readonly acted: boolean;
+  /** Null if it was noted before. */
+  readonly acted: boolean | null;
 }
 
 export function callsIn(ledger: string): readonly AskedCall[] {
@@ -49,7 +52,10 @@ const DEPLOY = {
 
 /** What each tool answers, with the answers to what it asked and its state. */
 type Tools = Readonly<
-  Record<string, (answers: Record<string, unknown>, context: ServerContext) => Promise<Answered>>
+  Record<
+    string,
+    (answers: InputResponses, context: ServerContext, times: number) => Promise<Answered>
+  >
 >;
 
 const TOOLS: Tools = {
@@ -91,6 +97,12 @@ const TOOLS: Tools = {
     return ask(`Name ${step + 1}?`, `${step + 1}`);
   },
   forever: async () => ask('Again?'),
+  // Its process is killed at the first answer. Only for a server in a process of its own.
+  crash: async ({ name }, _, times) => {
+    if (name === undefined) return ask('Name?');
+    if (times === 2) process.kill(process.pid, 'SIGKILL');
+    return text(`survived as ${String(acceptedContent({ name }, 'name')?.['name'])}`);
+  },
   // Wants the same call again, without asking anybody.
   later: async (_, context) =>
     context.mcpReq.requestState?.() === undefined
@@ -136,11 +148,16 @@ export function askingServer(ledger: string): McpServer {
       { description: tool, inputSchema: z.object({ env: z.string().optional() }) },
       async ({ env }, context) => {
         const answers = context.mcpReq.inputResponses ?? {};
-        const result = await answer(answers, context);
-        const { _meta: meta } = context.mcpReq;
-        const key = meta?.['perdure/idempotency-key'];
-        const call: AskedCall = { tool, env, key, answers, acted: !('resultType' in result) };
-        appendFileSync(ledger, `${JSON.stringify(call)}\n`);
+        const times = callsIn(ledger).filter((one) => one.tool === tool && one.env === env).length;
+        const key = context.mcpReq._meta?.['perdure/idempotency-key'];
+        const note = (acted: boolean | null): void => {
+          const call: AskedCall = { tool, env, key, answers, acted };
+          appendFileSync(ledger, `${JSON.stringify(call)}\n`);
+        };
+        // What it does to its process must be the last it does.
+        if (tool === 'crash') note(null);
+        const result = await answer(answers, context, times + 1);
+        if (tool !== 'crash') note(!('resultType' in result));
         return result;
       },
     );

@@ -18,6 +18,7 @@ const SCRIPTS = [
   'test/support/erasing-process.ts',
   'test/support/observed-worker.ts',
   'test/support/worker-process.ts',
+  'test/fixtures/mcp/asking-server.ts',
   'test/fixtures/mcp/stdio-server.ts',
 ];
 
