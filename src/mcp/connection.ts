@@ -1,5 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Client, ClientOptions, JsonSchemaValidator } from '@modelcontextprotocol/client';
+import type {
+  Client,
+  ClientOptions,
+  JsonSchemaValidator,
+  VersionNegotiationMode,
+} from '@modelcontextprotocol/client';
 import { type Environment, learnSecrets } from '../secrets/known.js';
 import { ownVersion } from '../storage/files.js';
 import { CallFault } from '../tools/arguments/check-arguments.js';
@@ -165,8 +170,7 @@ export async function connect(
   const handed = serverEnvironment(server, env);
   // A server that supports only the newest protocol refuses the older handshake; then a second
   // process is needed.
-  const modes = server.transport === 'http' ? (['auto'] as const) : (['legacy', 'auto'] as const);
-  const [first, second] = modes;
+  const [first, second] = modesOf(server);
   try {
     return await attempt(server, { handed, events, mode: first });
   } catch (error) {
@@ -177,9 +181,14 @@ export async function connect(
   });
 }
 
+function modesOf(server: McpServer): readonly [VersionNegotiationMode, VersionNegotiationMode?] {
+  if (server.transport === 'http') return ['auto'];
+  return server.protocol === undefined ? ['legacy', 'auto'] : [{ pin: server.protocol }];
+}
+
 async function attempt(
   server: McpServer,
-  how: { handed: ServerEnvironment; events: ConnectionEvents; mode: 'legacy' | 'auto' },
+  how: { handed: ServerEnvironment; events: ConnectionEvents; mode: VersionNegotiationMode },
 ): Promise<McpConnection> {
   const { Client } = await import('@modelcontextprotocol/client');
   const open = await openTransport(server, how.handed);

@@ -54,6 +54,11 @@ export interface StdioServerOptions extends McpCommonOptions {
   readonly env?: readonly string[];
   /** Its working directory; default: the worker's. */
   readonly cwd?: string;
+  /**
+   * The version of the protocol to speak with it. Default: an older one, unless it speaks only this
+   * one. Only a server of this version can ask people before its tools act.
+   */
+  readonly protocol?: '2026-07-28';
 }
 
 /** A server that runs elsewhere, over streamable HTTP. */
@@ -102,6 +107,7 @@ const stdioOptions = z.strictObject({
     (value) => Array.isArray(value) && value.every(isVariable),
   ).optional(),
   cwd: text.optional(),
+  protocol: z.literal('2026-07-28').optional(),
 } satisfies OptionSchemas<StdioServerOptions>);
 
 const httpOptions = z

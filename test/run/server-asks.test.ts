@@ -6,15 +6,17 @@ import type { WorkflowHandle } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { requestView } from '../../src/http/views.js';
-import { mcpServer } from '../../src/mcp/mcp-server.js';
+import { type McpServer, mcpServer } from '../../src/mcp/mcp-server.js';
 import { replyCall, replyText } from '../../src/testing/replies.js';
 import { resolveRequests } from '../../src/updates/decide.js';
 import { callsIn, serveAsking } from '../support/asking-server.js';
+import { childScript } from '../support/child-script.js';
 import { asking, decide, statusOf } from '../support/conversation.js';
 import { createMemoryRig } from '../support/memory-rig.js';
 import type { Rig } from '../support/rig.js';
 import { statusWhere } from '../support/status-where.js';
 
+const SCRIPT = new URL('../fixtures/mcp/asking-server.ts', import.meta.url);
 const folder = await mkdtemp(join(tmpdir(), 'perdure-asks-'));
 const ledger = join(folder, 'ledger.jsonl');
 const model = {
@@ -37,6 +39,8 @@ beforeAll(async () => {
   await rig.worker(
     [
       defineAgent({ ...base, name: 'clerk', mcp: [mcpServer(place)] }),
+      defineAgent({ ...base, name: 'newer', mcp: [overStdio({ protocol: '2026-07-28' })] }),
+      defineAgent({ ...base, name: 'older', mcp: [overStdio()] }),
       defineAgent({ ...base, name: 'hasty', mcp: [mcpServer({ ...place, expires: '5 seconds' })] }),
     ],
     { models: { m: model } },
@@ -47,6 +51,11 @@ afterAll(async () => {
   await server.close();
   await rm(folder, { recursive: true, force: true });
 });
+
+function overStdio(rest: { readonly protocol?: '2026-07-28' } = {}): McpServer {
+  const args = [...childScript(SCRIPT), ledger, 'stdio'];
+  return mcpServer({ name: 'shop', transport: 'stdio', command: process.execPath, args, ...rest });
+}
 
 async function start(tool: string, rest: Record<string, unknown> = {}) {
   const id = randomUUID();
@@ -196,6 +205,20 @@ describe('an MCP server that asks before it acts', () => {
     expect(outcome.answer).toContain(
       String.raw`MCP server \"shop\" has not executed the call, because it asks for input that perdure does not give: an address with a user name in it`,
     );
+  });
+
+  test('may be a process of the worker, if it speaks the newer version of the protocol', async () => {
+    const handle = await start('deploy', { agent: 'newer' });
+    await asked(handle);
+    await decide(handle, { as: 'answer', result: { confirm: true } });
+    expect((await rig.end(handle)).outcome.answer).toContain('deployed with [{"action":"accept"');
+
+    // With the older version, nobody is asked, and the server says why.
+    const older = await start('deploy', { agent: 'older' });
+    const { outcome, projection } = await rig.end(older);
+    expect(outcome.answer).toContain('elicitation');
+    expect(outcome.answer).not.toContain('deployed');
+    expect(projection.state?.requests).toBeUndefined();
   });
 
   test('has executed nothing in a run that is canceled while it waits', async () => {
