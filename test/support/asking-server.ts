@@ -149,7 +149,8 @@ export function askingServer(ledger: string): McpServer {
       async ({ env }, context) => {
         const answers = context.mcpReq.inputResponses ?? {};
         const times = callsIn(ledger).filter((one) => one.tool === tool && one.env === env).length;
-        const key = context.mcpReq._meta?.['perdure/idempotency-key'];
+        const { _meta: meta } = context.mcpReq;
+        const key = meta?.['perdure/idempotency-key'];
         const note = (acted: boolean | null): void => {
           const call: AskedCall = { tool, env, key, answers, acted };
           appendFileSync(ledger, `${JSON.stringify(call)}\n`);
