@@ -10,7 +10,6 @@ import {
   inputRequired,
   type CallToolResult,
   type InputRequiredResult,
-  type InputResponses,
   type ServerContext,
 } from '@modelcontextprotocol/server';
 import { z } from 'zod';
@@ -54,7 +53,7 @@ const DEPLOY = {
 type Tools = Readonly<
   Record<
     string,
-    (answers: InputResponses, context: ServerContext, times: number) => Promise<Answered>
+    (answers: Record<string, unknown>, context: ServerContext, times: number) => Promise<Answered>
   >
 >;
 
@@ -98,10 +97,10 @@ const TOOLS: Tools = {
   },
   forever: async () => ask('Again?'),
   // Its process is killed at the first answer. Only for a server in a process of its own.
-  crash: async ({ name }, _, times) => {
-    if (name === undefined) return ask('Name?');
+  crash: async (answers, _, times) => {
+    if (answers['name'] === undefined) return ask('Name?');
     if (times === 2) process.kill(process.pid, 'SIGKILL');
-    return text(`survived as ${String(acceptedContent({ name }, 'name')?.['name'])}`);
+    return text(`survived as ${String(acceptedContent(answers, 'name')?.['name'])}`);
   },
   // Wants the same call again, without asking anybody.
   later: async (_, context) =>
