@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import {
+  BUDGET,
   toModelError,
   attemptReport,
   decideFailure,
@@ -66,6 +67,21 @@ test('limits the attempts of a run that does not wait for its model, and never b
   expect(decide({ retryAfterMs: 600_000 }, { left: 2 })).toEqual(failed);
   const tooLong = { type: 'failed', reason: 'context_too_long' };
   expect(decide({ kind: 'context_too_long' }, { left: 0 })).toEqual(tooLong);
+});
+
+test('waits for a budget, also in a run that does not wait for its model, and looks again by the next day', () => {
+  const used = { kind: 'bad_request', type: BUDGET, retryAfterMs: 4 * 3_600_000 } as const;
+  const blocked = { type: 'blocked', reason: 'budget' };
+  expect([decide(used), decide(used, { left: 0 })]).toEqual([blocked, blocked]);
+  const probe = (retryAfterMs: number, attempt: number, left?: number) =>
+    decide(
+      { ...used, retryAfterMs },
+      { attempt, blocked: 'budget', random: () => 0.5, ...(left !== undefined && { left }) },
+    );
+  expect(probe(used.retryAfterMs, 1)).toEqual({ type: 'retry', delayMs: 22_500 });
+  expect(probe(used.retryAfterMs, 20, 0)).toEqual({ type: 'retry', delayMs: 450_000 });
+  // The runs that wait for the next day begin within five seconds.
+  expect(probe(60_000, 20)).toEqual({ type: 'retry', delayMs: 62_500 });
 });
 
 test('blocks at once for a delay of more than two minutes, and keeps the delay, capped', () => {

@@ -1,16 +1,23 @@
 import { randomBytes, randomUUID } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { Worker } from '@temporalio/worker';
-import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, inject, test, vi } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
-import type { BudgetOptions } from '../../src/config.js';
+import { budgets as budgetsCommand } from '../../src/cli/commands/budgets.js';
+import { doctor } from '../../src/cli/commands/doctor.js';
+import { type BudgetOptions, type Config, defineConfig } from '../../src/config.js';
+import type { Finding } from '../../src/cli/doctor/finding.js';
 import type { SharedBudget } from '../../src/core/rules/budget.js';
 import { KEYS_VARIABLE } from '../../src/encryption/keyring.js';
 import type { Model } from '../../src/models/model.js';
 import { runInMemory } from '../../src/testing.js';
 import { replyCalls, replyText } from '../../src/testing/replies.js';
 import { budgetWorkflowId, readBudget } from '../../src/updates/budget.js';
+import { rateWorkflowId } from '../../src/updates/rate.js';
 import { sourceBundle } from '../support/bundle.js';
+import { runInProcess } from '../support/in-process.js';
 import { clientOf } from '../support/clerk.js';
 import { type Rig, createRig } from '../support/rig.js';
 
@@ -52,22 +59,22 @@ const models = {
   paid: { ...paid, price },
   planner: { ...planner, price: { input: 0, cachedInput: 0, output: 0 } },
 };
-const spender = (name: string, dollars: number, most = dollars) =>
+const spender = (name: string, dollars: number, { most = dollars, model = 'paid' } = {}) =>
   defineAgent({
     name,
     description: name,
     instructions: `spend ${dollars}`,
-    model: 'paid',
+    model,
     settings: { maxOutputTokens: most },
   });
 const big = spender('big', 99);
-const helper = spender('helper', 3, 5);
-const lead = defineAgent({
-  name: 'lead',
-  instructions: 'lead',
-  model: 'planner',
-  agents: [helper],
-});
+/** An agent that calls another one five times at once, and that one. */
+function team(model = 'paid') {
+  const helper = spender('helper', 3, { most: 5, model });
+  const rest = { name: 'lead', instructions: 'lead', model: 'planner' };
+  return [defineAgent({ ...rest, agents: [helper] }), helper] as const;
+}
+const [lead, helper] = team();
 const AGENTS = [big, helper, lead];
 
 async function workers(count: number, budget: Omit<BudgetOptions, 'per'>): Promise<void> {
@@ -84,6 +91,32 @@ async function called(root: string) {
 
 async function until<T>(work: () => Promise<T>): Promise<T> {
   return await vi.waitFor(work, { timeout: 30_000, interval: 100 });
+}
+
+/** Expects that the command and `doctor` show what a tenant has spent of a budget of $20. */
+async function expectShown(tenant: string, spent: number): Promise<void> {
+  const config = join(rig.home, 'budgets.config.mjs');
+  const text = `
+    import { defineAgent, defineConfig } from 'perdure';
+    const agents = [defineAgent({ name: 'helper', instructions: 'x', model: 'demo' })];
+    const budgets = [{ tenant: '${tenant}', per: 'day', costUsd: 20 }];
+    export default defineConfig({ agents, budgets });
+  `;
+  await writeFile(config, text);
+  const { taskQueue, home } = rig;
+  const place = { address: inject('temporalAddress'), config, taskQueue, home };
+  const shown = await runInProcess(budgetsCommand, {}, place);
+  expect(shown.stdout.replaceAll(/ +/g, ' ')).toMatch(
+    new RegExp(
+      `tenant ${tenant} \\d{4}-\\d\\d-\\d\\d \\$${spent}.0000 \\$0.0000 \\$20.0000 used up`,
+    ),
+  );
+  const found = await runInProcess(doctor, { model: false }, { ...place, json: true });
+  const { findings } = JSON.parse(found.stdout) as { findings: readonly Finding[] };
+  expect(findings.find(({ name }) => name === 'budgets')).toMatchObject({
+    level: 'note',
+    text: `tenant ${tenant}: $${spent}.0000 of $20.0000 spent, $0.0000 held by workers; used up, so its runs wait for the next day`,
+  });
 }
 
 test('five children and two workers at 99 % of a budget: the overrun is at most one lease', async () => {
@@ -122,6 +155,7 @@ test('five children and two workers at 99 % of a budget: the overrun is at most 
   await rig.stopWorkers();
   await workers(1, { tenant, costUsd: 200 });
   expect(await readBudget(rig.client, budget)).toMatchObject({ spent: sum, held: 0, limit: 200 });
+  await expectShown(tenant, sum);
   const workflowId = budgetWorkflowId(budget);
   const history = await rig.client.workflow.getHandle(workflowId).fetchHistory();
   await Worker.runReplayHistory({ workflowBundle: await sourceBundle() }, history, workflowId);
@@ -135,7 +169,10 @@ test('agents that a run calls count for its tag, also with encryption, and its n
   };
   const taskQueue = `sealed-${randomUUID()}`;
   const budgets = [{ tag, per: 'day', costUsd: 9 }] as const;
-  await rig.worker(AGENTS, { models, budgets, env, secrets: [], taskQueue });
+  // The model has a shared rate too, whose workflow is as confidential.
+  const model = `paid-${randomUUID()}`;
+  const rated = { [model]: { ...models.paid, rate: { requests: 6_000 } }, planner: models.planner };
+  await rig.worker(team(model), { models: rated, budgets, env, secrets: [], taskQueue });
   const sealed = await clientOf(rig, { env, taskQueue });
   const { id } = await sealed.start(lead, 'go', { tags: ['other', tag] });
   const budget: SharedBudget = { of: 'tag', name: tag, unit: 'costUsd', limit: 9 };
@@ -147,9 +184,29 @@ test('agents that a run calls count for its tag, also with encryption, and its n
   const history = await rig.client.workflow.getHandle(budgetWorkflowId(budget)).fetchHistory();
   expect(JSON.stringify(history)).not.toContain(Buffer.from(tag).toString('base64').slice(4, 30));
   expect(budgetWorkflowId(budget)).not.toContain(tag);
+  const paced = await rig.client.workflow.getHandle(rateWorkflowId(model)).fetchHistory();
+  expect(JSON.stringify(paced)).not.toContain(Buffer.from('requests').toString('base64'));
   await sealed.cancel(id);
   await sealed.result(id);
   await sealed.disconnect();
+});
+
+test.each([
+  [{ per: 'day', costUsd: 1 }, 'budgets[0]: expected either `tenant` or `tag`'],
+  [{ tenant: 'a', tag: 'b', per: 'day', costUsd: 1 }, 'budgets[0]: expected either `tenant` or'],
+  [{ tenant: 'a', per: 'day' }, 'budgets[0]: expected `costUsd`, `tokens`, or both'],
+  [{ tenant: 'a', per: 'day', costUsd: 0 }, 'budgets[0].costUsd: expected a number above 0, got 0'],
+  [{ tenant: 'a', per: 'month', costUsd: 1 }, 'budgets[0].per: '],
+])('the budget %j is refused', (budget, problem) => {
+  const config = { agents: AGENTS, budgets: [budget] } as unknown as Config;
+  expect(() => defineConfig(config)).toThrow(problem);
+});
+
+test('two budgets of the same runs in the same unit are refused', () => {
+  const budget = { tenant: 'a', per: 'day', costUsd: 1 } as const;
+  expect(() =>
+    defineConfig({ agents: AGENTS, budgets: [budget, { ...budget, tokens: 5 }] }),
+  ).toThrow('config: budgets: expected one costUsd of tenant "a", got two; remove one of them');
 });
 
 test('a run in memory counts against no budget', async () => {

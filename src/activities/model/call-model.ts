@@ -35,6 +35,7 @@ import {
   type AttemptMemory,
 } from './attempt-memory.js';
 import {
+  BUDGET,
   attemptReport,
   decideFailure,
   type FailureDecision,
@@ -200,7 +201,9 @@ function reportFailure(attempted: Attempt, thrown: unknown, definition?: AgentDe
   const { attempt, scheduledTimestampMs } = context.info;
   const at = Date.now();
   const uselessReplies = reports.filter(({ type }) => USELESS.includes(type)).length + 1;
-  const left = input.attempts === undefined ? {} : { left: input.attempts - reports.length - 1 };
+  // While a budget is used up, nothing is attempted.
+  const tried = reports.filter(({ type }) => type !== BUDGET).length;
+  const left = input.attempts === undefined ? {} : { left: input.attempts - tried - 1 };
   const decided = decideFailure(error, {
     attempt,
     elapsedMs: at - scheduledTimestampMs,
