@@ -16,6 +16,8 @@ const WORDS = {
   accept: 'Accept the new form',
   some: 'Approve some …',
 };
+/** What a server is told that asks the person itself. */
+const TOLD = { deny: 'Decline', abandon: 'Dismiss' };
 /** The decisions that need something from the person first. */
 const WITH_FORM = ['edit', 'answer', 'raise', 'happened', 'some'];
 
@@ -230,7 +232,7 @@ export function RequestCard({ open, isOpen, onToggle, onDecided, onShown, showsR
                       disabled=${state.busy !== null || request.checking}
                       onClick=${() => (WITH_FORM.includes(as) ? setForm(as) : send(as))}
                     >
-                      ${state.busy === as ? '…' : WORDS[as]}
+                      ${state.busy === as ? '…' : ((request.server !== undefined && TOLD[as]) || WORDS[as])}
                     </button>`,
                   )}
                 </div>`)

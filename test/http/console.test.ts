@@ -1,14 +1,19 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { type Browser, type Page, chromium } from 'playwright-core';
 import { type TestContext, afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
+import { mcpServer } from '../../src/mcp/mcp-server.js';
 import { replyCalls } from '../../src/testing/replies.js';
 import { askPerson } from '../../src/tools/built-in/workflow-tools.js';
 import { defineTool } from '../../src/tools/define-tool.js';
+import { callsIn, serveAsking } from '../support/asking-server.js';
 import { gate } from '../support/gate.js';
 import { type HttpDesk, keyOf, openHttpDesk } from '../support/http-desk.js';
 
@@ -16,7 +21,10 @@ const FOLDER = fileURLToPath(new URL('../../console/', import.meta.url));
 const executablePath = ['/usr/bin/chromium', '/usr/bin/google-chrome'].find(existsSync);
 const WAIT_MS = 45_000;
 
+const folder = await mkdtemp(join(tmpdir(), 'perdure-asks-'));
+const ledger = join(folder, 'ledger.jsonl');
 let desk: HttpDesk;
+let shop: Awaited<ReturnType<typeof serveAsking>>;
 let browser: Browser | undefined;
 
 /** An agent whose model chooses every text of its requests. */
@@ -38,13 +46,18 @@ const clerk = defineAgent({
 });
 
 beforeAll(async () => {
-  desk = await openHttpDesk(['ann'], {}, { agents: [clerk] });
+  shop = await serveAsking(ledger);
+  const mcp = [mcpServer({ name: 'shop', transport: 'http', url: shop.url })];
+  const buyer = defineAgent({ name: 'buyer', instructions: 'x', model: 'talk', mcp });
+  desk = await openHttpDesk(['ann'], {}, { agents: [clerk, buyer] });
   if (executablePath === undefined) return;
   browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
 });
 afterAll(async () => {
   await browser?.close();
   await desk.close();
+  await shop.close();
+  await rm(folder, { recursive: true, force: true });
 });
 
 /** A page of the console as a person with a key sees it, and what went wrong on it. */
@@ -207,6 +220,41 @@ test('texts that a model chose for a request stay text, fit a phone, and take aw
   expect(faults).toEqual([]);
   await page.close();
   await desk.client.cancel(id);
+});
+
+test('what an MCP server asks is a form with its fields, and an address that only the person opens', async (context) => {
+  const id = randomUUID();
+  desk.talker.on(`buy ${id}`, async ({ number }) => {
+    if (number > 2) return 'bought';
+    return replyCalls([{ name: number === 1 ? 'shop__deploy' : 'shop__pay', arguments: {} }]);
+  });
+  await desk.client.start('buyer', { message: `buy ${id}`, id });
+  const { page, faults } = await openPage(context, `/run/${id}`);
+  const card = (request: string) => page.locator(`[data-request="${id} ${request}"]`);
+  await card('r1').locator('[data-as=answer]').click();
+  const fields = card('r1').locator('form.decide label');
+  expect(await fields.allInnerTexts()).toEqual([
+    expect.stringContaining('Really deploy'),
+    expect.stringContaining('Where \\u{202e}it runs'),
+  ]);
+  await fields.nth(0).locator('select').selectOption({ label: 'yes' });
+  await card('r1').locator('form.decide button.primary').click();
+  await card('r2').locator('[data-as=answer]').click();
+  await card('r2').locator('input[type=number]').fill('20');
+  await card('r2').locator('form.decide button.primary').click();
+  const link = card('r3').getByRole('link', { name: 'Open pay.example' });
+  await link.waitFor();
+  expect(await link.getAttribute('rel')).toBe('noopener noreferrer');
+  await card('r3').locator('[data-as=answer]').click();
+  await card('r3').locator('form.decide button', { hasText: 'done' }).click();
+  expect((await desk.client.result(id)).answer).toBe('bought');
+  const acted = callsIn(ledger).filter((one) => one.acted === true);
+  expect(acted.slice(-2).map(({ answers }) => answers)).toEqual([
+    { sure: { action: 'accept', content: { confirm: true, region: 'north' } } },
+    { amount: { action: 'accept', content: { euros: 20 } }, link: { action: 'accept' } },
+  ]);
+  expect(faults).toEqual([]);
+  await page.close();
 });
 
 test('an address that was cut shows what is missing, and no empty page', async (context) => {

@@ -5,6 +5,8 @@ import { join } from 'node:path';
 import type { WorkflowHandle } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
+import { requestLines } from '../../src/cli/requests/request-lines.js';
+import { decidingCommands } from '../../src/core/requests/commands.js';
 import { requestView } from '../../src/http/views.js';
 import { type McpServer, mcpServer } from '../../src/mcp/mcp-server.js';
 import { replyCall, replyText } from '../../src/testing/replies.js';
@@ -161,6 +163,19 @@ describe('an MCP server that asks before it acts', () => {
       }),
     ]);
     expect(pending[0]?.digest).not.toBe(first.digest);
+    const [request = first] = pending;
+    const run = handle.workflowId;
+    const commands = decidingCommands(run, request, Date.now()).map(({ words }) => words.join(' '));
+    const seen = `--digest ${request.digest.slice(0, 12)}`;
+    expect(commands).toEqual([
+      `answer ${run} r2 done ${seen}`,
+      `deny ${run} r2 ${seen}`,
+      `resolve ${run} r2 --as abandon ${seen}`,
+    ]);
+    const view = { run, request, unreadable: null, commands: [], whole: '' };
+    expect(requestLines(view, { width: 200, full: false, now: Date.now() }).join('\n')).toMatch(
+      /^opens: pay\.example$[^]*^the server asks, in its own words:$[^]*Pay here/m,
+    );
     await decide(handle, { as: 'answer', result: 'done' });
     await rig.end(handle);
     const sent = {
