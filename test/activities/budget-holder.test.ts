@@ -151,6 +151,24 @@ test('the lease of a dead worker counts until the day ends, that of an idle one 
   expect(String(refused)).toContain('3.00 of 5.00 USD spent, and other workers hold 2.00;');
 });
 
+test('after a burst, a worker that stays busy keeps little of what its calls did not need', async () => {
+  const budget = openOffice();
+  const [busy, other] = [new BudgetHolder(ACME), new BudgetHolder(ACME)];
+  const long = await played(enter(busy, budget, 0.1), 100);
+  const burst = Array.from({ length: 49 }, async () => {
+    const settle = await enter(busy, budget, 0.1);
+    await wait(1_000);
+    if (typeof settle === 'function') settle(0.01);
+  });
+  await vi.advanceTimersByTimeAsync(500);
+  expect(budget.read().held).toBeCloseTo(5);
+  await played(Promise.all(burst), 2_000);
+  expect(budget.read()).toMatchObject({ spent: expect.closeTo(0.49) as number });
+  expect(budget.read().held).toBeLessThan(0.6);
+  expect(await played(spendAll(other, budget, { need: 0.1, cost: 0.1 }))).toBeGreaterThan(38);
+  if (typeof long === 'function') long(0);
+});
+
 test('calls that wait for each other begin as money comes back, and a canceled one leaves', async () => {
   const budget = openOffice();
   const holder = new BudgetHolder({ ...ACME, limit: 1 });

@@ -45,6 +45,8 @@ const OTHERS_MS = 3_000;
 const REFUSED_MS = 25_000;
 /** A worker without calls returns its lease after this time. */
 const IDLE_MS = 10_000;
+/** A worker that may spend more than so many leases, or calls, returns all but one: it has had a burst. */
+const MAX_UNITS = 3;
 /** How often a wait is looked at, in ms, at least. */
 const MAX_TIMER_MS = 1_000;
 
@@ -64,6 +66,8 @@ export class BudgetHolder {
   #ceiling = 0;
   #reserved = 0;
   #inProgress = 0;
+  /** The size of a lease, or what the newest call may cost, whichever is more. */
+  #unit = 0;
   /** The newest lease, and when the day ends on this worker's clock. */
   #lease: Lease | undefined;
   #endsAt = Infinity;
@@ -138,7 +142,7 @@ export class BudgetHolder {
     }
     this.#refuseSome(now);
     if (this.#waiting.length === 0) {
-      this.#returnIfIdle();
+      this.#returnSome();
       return;
     }
     if (!this.#isAsking && now >= this.#askAt) void this.#ask();
@@ -171,6 +175,7 @@ export class BudgetHolder {
     if (isOver) [this.#isOver, this.#isLast] = [true, false];
     this.#shortSince = undefined;
     this.#failures = 0;
+    this.#unit = Math.max(leaseSize(this.#budget), call.need);
     this.#reserved += call.need;
     this.#inProgress += 1;
     let isOpen = true;
@@ -262,21 +267,23 @@ export class BudgetHolder {
     if (now < this.#refusedUntil) this.#shortSince = undefined;
   }
 
-  #returnIfIdle(): void {
-    if (this.#inProgress > 0 || this.#isAsking || this.#lease === undefined) return;
-    if (this.#said === this.#total) return;
+  #returnSome(): void {
+    if (this.#isAsking || this.#lease === undefined) return;
+    if (this.#left() > MAX_UNITS * this.#unit) void this.#return(this.#unit);
+    if (this.#inProgress > 0 || this.#isAsking || this.#said === this.#total) return;
     this.#timer = setTimeout(() => void this.#return(), IDLE_MS);
     this.#timer.unref();
   }
 
-  /** Never rejects. */
-  async #return(): Promise<void> {
+  /** Gives the lease back, but `kept`. Never rejects. */
+  async #return(kept = 0): Promise<void> {
     if (this.#office === undefined) return;
     this.#isAsking = true;
-    // A call that begins meanwhile takes a new lease.
-    this.#ceiling = this.#total + this.#reserved;
+    const saying = this.#saying();
+    const said = { ...saying, reserved: saying.reserved + kept };
+    // A call that begins meanwhile has no more than that, or takes a new lease.
+    this.#ceiling = said.total + said.reserved;
     this.#isLast = false;
-    const said = this.#saying();
     try {
       // A workflow that has ended learns of it with the next lease.
       if (await this.#office.settle(said)) this.#settled = said.total;
