@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { WorkflowHandle } from '@temporalio/client';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { requestLines } from '../../src/cli/requests/request-lines.js';
 import { decidingCommands } from '../../src/core/requests/commands.js';
@@ -245,4 +245,24 @@ describe('an MCP server that asks before it acts', () => {
     expect(projection.messages.at(-1)?.text).not.toContain('took effect');
     expect((await statusOf(handle)).pending).toEqual([]);
   });
+});
+
+test('the asks of a server, the answers, and its state continue in the next segment of the run', async () => {
+  const own = await createMemoryRig();
+  onTestFinished(() => own.close());
+  const mcp = [mcpServer({ name: 'shop', transport: 'http', url: server.url })];
+  const agent = defineAgent({ name: 'clerk', instructions: 'x', model: 'm', mcp });
+  const segment = { steps: 1, bytes: 2_000_000 };
+  await own.worker([agent], { models: { m: model }, segment });
+  const id = randomUUID();
+  const handle = await own.start({ agent: 'clerk', message: `insist ${id}` }, id);
+  for (const request of ['r1', 'r2']) {
+    await statusWhere(handle, ({ pending }) => pending[0]?.id === request);
+    await decide(handle, { as: 'answer', result: { name: 'Ada' } });
+  }
+  const { outcome, projection } = await own.end(handle);
+  expect(outcome.answer).toBe('it said: satisfied');
+  expect(projection.state?.segments).toBeGreaterThan(1);
+  const name = { action: 'accept', content: { name: 'Ada' } };
+  expect(callsOf(handle).map(({ answers }) => answers)).toEqual([{}, { name }, { name }]);
 });
