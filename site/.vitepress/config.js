@@ -34,6 +34,11 @@ export default defineConfig({
         const render = md.renderer.rules[rule];
         md.renderer.rules[rule] = (...args) => render(...args).replaceAll('{{', '&#123;&#123;');
       }
+      const fence = md.renderer.rules.fence;
+      md.renderer.rules.fence = (tokens, index, ...rest) =>
+        tokens[index].info.trim() === 'mermaid'
+          ? `<Drawing code="${encodeURIComponent(tokens[index].content)}" />`
+          : fence(tokens, index, ...rest);
     },
     theme: { light: 'github-light', dark: 'github-dark' },
   },
