@@ -131,8 +131,8 @@ export interface SendOptions<Args = unknown> extends DecisionOptions {
  * Starts runs, sends them messages and decisions, and reads them. Reading and waiting need no
  * worker. Messages and decisions need one: they reject with a `RefusedError` (`refused`) if the run
  * refuses them, and with a `NotDeliveredError` (`not_delivered`) if no answer comes. For an unknown
- * run, methods reject with a `NoRunError` (`no_run`) or a `RefusedError`; for invalid input, with
- * an `InputError` (`input`).
+ * run, methods reject with a `NoRunError` (`no_run`); for invalid input, with an `InputError`
+ * (`input`).
  */
 export interface PerdureClient extends ReadMethods, ControlMethods, DecisionMethods {
   /**

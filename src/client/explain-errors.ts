@@ -1,7 +1,7 @@
-import { type Client, WorkflowNotFoundError } from '@temporalio/client';
-import { NoRunError, NoServerError, PerdureError, RefusedError } from '../core/errors.js';
+import type { Client } from '@temporalio/client';
+import { NoRunError, NoServerError, PerdureError } from '../core/errors.js';
 import { isObject } from '../core/text/json.js';
-import { deletedRunMessage, describeRun } from '../history/read-run.js';
+import { deletedRunMessage } from '../history/read-run.js';
 import type { Archive } from '../storage/blob-store.js';
 import { isUnanswered, serverAddress, unreachable } from '../temporal/grpc.js';
 
@@ -74,20 +74,10 @@ async function explain(
   if (!PerdureError.isInstance(thrown) || NoServerError.isInstance(thrown)) {
     return isUnanswered(thrown) ? unreachable(serverAddress(client), thrown, path) : thrown;
   }
-  const isRefused =
-    RefusedError.isInstance(thrown) && thrown.cause instanceof WorkflowNotFoundError;
-  if (run === null || !(isRefused || NoRunError.isInstance(thrown))) return thrown;
-  // An update of a run that has only ended is refused as well.
-  const isDeleted = !isRefused || (await describeRun(client, run).then(isFalse, isNoRun));
-  if (!isDeleted) return thrown;
+  if (run === null || !NoRunError.isInstance(thrown)) return thrown;
   const message = await deletedRunMessage(archive, {
     namespace: client.options.namespace,
     id: run,
   });
-  if (message === null) return thrown;
-  const options = { cause: thrown };
-  return isRefused ? new RefusedError(message, options) : new NoRunError(message, options);
+  return message === null ? thrown : new NoRunError(message, { cause: thrown });
 }
-
-const isFalse = (): boolean => false;
-const isNoRun = (reason: unknown): boolean => NoRunError.isInstance(reason);

@@ -147,6 +147,14 @@ export function toolResult(answer: Readonly<Record<string, unknown>>): CallToolR
   };
 }
 
+/** Returns the message of an error about a start or a message, in the words of the tools. */
+export function inToolTerms(message: string): string {
+  return message
+    .replaceAll('mode "steer"', 'steer: true')
+    .replaceAll('"open": true', 'open: true')
+    .replace(/^id: /, 'operation_id: ');
+}
+
 /** The declaration of each tool: its description, input, and output. */
 export const RUN_TOOLS = {
   agent_list: {

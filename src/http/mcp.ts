@@ -12,6 +12,7 @@ import {
   endedAnswer,
   failedResult,
   failuresAs,
+  inToolTerms,
   shownToModel,
   toStatusAnswer,
   toolResult,
@@ -66,7 +67,7 @@ function answering({ log }: Pick<ToolParts, 'log'>): ReturnType<typeof failuresA
     const { status, body } = errorAnswer(thrown);
     if (status === 500) log(thrown);
     const { code, message, fix } = body.error;
-    return { code, message: fix === null ? message : `${message}; ${fix}` };
+    return { code, message: inToolTerms(fix === null ? message : `${message}; ${fix}`) };
   });
 }
 

@@ -296,6 +296,8 @@ function workerOf(
   );
   const servers = new Set(all.flatMap(({ mcp }) => mcp.map(({ name }) => name)));
   const observe = (place: string, one: MemoryModel | ModelEntry): ModelEntry => {
+    if (typeof one !== 'object')
+      throw new InputError(`${place}: expected a list of replies or a model, got ${show(one)}`);
     if (!isScript(one)) return 'call' in one ? observeModel(one, observed, watch) : one;
     const scripted = scriptedModel(one);
     script.replies.push({ place, given: one.length, used: () => scripted.requests.length });

@@ -8,7 +8,13 @@ import {
   isGrpcServiceError,
 } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
-import { InputError, NotDeliveredError, RefusedError, type WorkerState } from '../core/errors.js';
+import {
+  InputError,
+  NoRunError,
+  NotDeliveredError,
+  RefusedError,
+  type WorkerState,
+} from '../core/errors.js';
 import { visible } from '../core/state/summaries.js';
 import { type Duration, show, toMs } from '../core/text/text.js';
 import type { RefusalReason } from '../core/transcript/request.js';
@@ -140,13 +146,15 @@ interface FailedTry {
   readonly shouldRetry: boolean;
   /** Whether the run has ended. An earlier try may have reached it before that. */
   readonly hasEnded?: boolean;
+  /** Whether the server has no such run: nothing was started with this id, or it was deleted. */
+  readonly isUnknown?: boolean;
 }
 
 /**
  * Sends an update and waits for its answer, and retries until the deadline: while the run continues
  * in a new segment, while its inbox is full, and while no worker answers. `update` must therefore
- * be idempotent. Rejects with a `RefusedError` or a `NotDeliveredError`, and with an `InputError` if
- * `within` is invalid.
+ * be idempotent. Rejects with a `RefusedError` or a `NotDeliveredError`, with a `NoRunError` if the
+ * server has no such run, and with an `InputError` if `within` is invalid.
  */
 export async function executeUpdate<T>(
   client: Client,
@@ -179,13 +187,8 @@ export async function executeUpdate<T>(
         const { hasEnded = false, delivery: last } = failed;
         // Only a refusal by the run itself also covers the earlier tries.
         const delivery = mayArrive && (hasEnded || last === 'not_delivered') ? 'unknown' : last;
-        throw await toDeliveryError(client, target, {
-          error,
-          delivery,
-          hasEnded,
-          withinMs,
-          signal,
-        });
+        const end = { ...failed, delivery, error };
+        throw await toDeliveryError(client, target, end, { withinMs, signal });
       }
     }
     await pause(pauseMs * (0.5 + Math.random() / 2));
@@ -290,9 +293,9 @@ async function classify(client: Client, { id }: UpdateTarget, error: unknown): P
   }
   if (error instanceof WorkflowNotFoundError) {
     // A segment that has just ended cannot be found, but the run may have continued.
-    const isOpen = await mayBeOpen(client, id);
-    const delivery = isOpen ? 'not_delivered' : 'refused';
-    return { delivery, shouldRetry: isOpen, hasEnded: !isOpen };
+    const state = await stateOf(client, id);
+    if (state === 'open') return { delivery: 'not_delivered', shouldRetry: true };
+    return { delivery: 'refused', shouldRetry: false, hasEnded: true, isUnknown: state === null };
   }
   if (error instanceof NotSentError) return { delivery: 'not_delivered', shouldRetry: true };
   // The run may have accepted the update.
@@ -313,34 +316,31 @@ export function isSegmentEnd(error: unknown): boolean {
   return cause instanceof ApplicationFailure && SEGMENT_ENDED.includes(cause.type ?? '');
 }
 
-/** Returns false only if the server reports that the run has ended; true if it is unreachable. */
-async function mayBeOpen(client: Client, id: string): Promise<boolean> {
+/** Returns whether a run is open, also if the server is unreachable; null for an unknown run. */
+async function stateOf(client: Client, id: string): Promise<'open' | 'ended' | null> {
   try {
     const { status } = await describeWorkflow(client, id);
-    return status.name === 'RUNNING' || status.name === 'CONTINUED_AS_NEW';
+    return status.name === 'RUNNING' || status.name === 'CONTINUED_AS_NEW' ? 'open' : 'ended';
   } catch (error) {
-    return !(error instanceof WorkflowNotFoundError);
+    return error instanceof WorkflowNotFoundError ? null : 'open';
   }
 }
 
 async function toDeliveryError(
   client: Client,
   target: UpdateTarget,
-  failure: {
-    readonly error: unknown;
-    readonly delivery: Delivery;
-    readonly hasEnded: boolean;
-    readonly withinMs: number;
-    readonly signal: AbortSignal | undefined;
-  },
-): Promise<RefusedError | NotDeliveredError> {
-  const { error, delivery, withinMs, signal } = failure;
+  { delivery, hasEnded = false, isUnknown = false, error }: FailedTry & { readonly error: unknown },
+  { withinMs, signal }: { readonly withinMs: number; readonly signal: AbortSignal | undefined },
+): Promise<RefusedError | NotDeliveredError | NoRunError> {
   const { id, messageId } = target;
   const known = { mayArrive: delivery === 'unknown', cause: error, messageId };
   const advice =
-    failure.hasEnded && delivery === 'unknown'
+    hasEnded && delivery === 'unknown'
       ? 'the run may have received it earlier; read its transcript before you send it to another run'
       : adviceFor(delivery, messageId);
+  if (delivery === 'refused' && isUnknown) {
+    return new NoRunError(`there is no run "${visible(id)}"`, { cause: error });
+  }
   if (delivery === 'refused') {
     return new RefusedError(reasonOf(error, id), { cause: error, reason: refusalReason(error) });
   }
@@ -386,9 +386,11 @@ function adviceFor(delivery: Delivery, messageId: string | undefined): string {
 function reasonOf(error: unknown, id: string): string {
   // The run's own message is in the cause.
   if (error instanceof WorkflowUpdateFailedError) return error.cause?.message ?? error.message;
-  if (error instanceof WorkflowExecutionAlreadyStartedError) return `run ${visible(id)} has ended`;
-  if (error instanceof WorkflowNotFoundError)
-    return `run ${visible(id)} has ended, or never existed`;
+  if (
+    error instanceof WorkflowExecutionAlreadyStartedError ||
+    error instanceof WorkflowNotFoundError
+  )
+    return `run ${visible(id)} has ended`;
   if (!(error instanceof Error)) return String(error);
   const { cause } = error;
   return isGrpcServiceError(cause) ? `${error.message}: ${cause.details}` : error.message;

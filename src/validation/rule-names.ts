@@ -93,7 +93,7 @@ function emptyGlob(at: string, tool: string): string {
 }
 
 function uncheckedTool(at: string, tool: string, server: string): string {
-  return `${at}.tool: ${show(tool)} was not checked, because the tools of MCP server ${show(server)} are not known yet; perdure doctor checks it`;
+  return `${at}.tool: ${show(tool)} was not checked, because the tools of MCP server ${show(server)} are not known yet`;
 }
 
 /** Returns why a rule never applies to a tool; null if it may. */

@@ -187,7 +187,9 @@ function checkRules(
     const { logger } = Runtime.instance();
     for (const text of warnings) logger.warn(redactMessage(`${owner}: ${text}`));
     // It is the case at each start with an MCP server, and nothing is wrong.
-    for (const text of unchecked) logger.info(redactMessage(`${owner}: ${text}`));
+    for (const text of unchecked) {
+      logger.info(redactMessage(`${owner}: ${text}; perdure doctor checks it`));
+    }
   }
 }
 

@@ -105,7 +105,7 @@ describe('schedule', () => {
     const to = `none-${id}`;
     await perdure('schedule', 'create', id, 'hello', '--to', to, '--cron', '0 9 1 1 *');
     await perdure('schedule', 'trigger', id);
-    const why = `run ${to} has ended, or never existed`;
+    const why = `there is no run "${to}"`;
     await vi.waitFor(async () => {
       const { stdout } = await perdure('schedule', 'list', '--json');
       const row = (JSON.parse(stdout) as ScheduleRow[]).find((each) => each.id === id);

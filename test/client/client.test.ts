@@ -174,7 +174,7 @@ describe('an open run', () => {
     await expect(client.send(id, 'two', { start })).rejects.toThrow(
       `run ${id} has ended: it accepts no more messages, and its id is not reused`,
     );
-    await expect(client.send(id, 'two')).rejects.toThrow('has ended, or never existed');
+    await expect(client.send(id, 'two')).rejects.toThrow(`run ${id} has ended`);
     // The server itself remembers the messages of the last segment.
     expect(await client.send(id, { message: 'one', id: 'm1' }, { start })).toMatchObject({
       turn: 1,

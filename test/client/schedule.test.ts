@@ -260,7 +260,7 @@ describe('a schedule that sends to an open run', () => {
     const [firing] = await firings(id, 1);
     await expect(rig.client.workflow.getHandle(firing ?? '').result()).rejects.toMatchObject({
       cause: {
-        cause: { message: expect.stringContaining(`run ${to} has ended, or never existed`) },
+        cause: { message: expect.stringContaining(`there is no run "${to}"`) },
       },
     });
     await client.start('clerk', { open: true, id: to });

@@ -75,6 +75,8 @@ describe.each<Mode>(['auto', 'legacy'])('an official client (%s)', (mode) => {
     const start = { agent: 'desk', message: 'hello', open: true, operation_id: operation() };
     const { id } = (await call(client, 'agent_start', start)).value;
     expect((await call(client, 'agent_start', start)).value).toEqual({ id, repeated: true });
+    const taken = await call(client, 'agent_start', { ...start, message: 'bye' });
+    expect(taken.text).toContain('operation_id: expected a new id');
     const first = await call(client, 'agent_result', { id });
     expect(first.value).toMatchObject({ done: true, answer: 'you said: hello' });
     const send = { id, message: 'and again', operation_id: operation() };

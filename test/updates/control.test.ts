@@ -14,7 +14,7 @@ import { createGate, type Gate } from '../../src/testing/play.js';
 import { createMemoryRig } from '../support/memory-rig.js';
 import type { Rig } from '../support/rig.js';
 import { messagesIn, segmentsOf, turnsIn } from '../support/segments.js';
-import { RefusedError } from '../../src/core/errors.js';
+import { NoRunError, RefusedError } from '../../src/core/errors.js';
 
 let rig: Rig;
 const gates = new Map<string, Gate>();
@@ -119,9 +119,9 @@ describe('messages', () => {
     const late = askRun(rig.client, id, { message: 'late' });
     await expect(late).rejects.toThrow(`run ${id} has ended`);
     await expect(late).rejects.toBeInstanceOf(RefusedError);
-    await expect(askRun(rig.client, 'no-such-run', { message: 'x' })).rejects.toThrow(
-      'never existed',
-    );
+    const lost = askRun(rig.client, 'no-such-run', { message: 'x' });
+    await expect(lost).rejects.toThrow('there is no run "no-such-run"');
+    await expect(lost).rejects.toBeInstanceOf(NoRunError);
   });
 });
 

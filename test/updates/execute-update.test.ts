@@ -177,7 +177,7 @@ describe('an update', () => {
   test('is not retried if the run has ended or never existed', async () => {
     const once = failingOnce(new WorkflowNotFoundError('gone', 'x', undefined));
     const sending = executeUpdate(rig.client, { id: 'no-such-run' }, once.update);
-    await expect(sending).rejects.toThrow('run no-such-run has ended, or never existed');
+    await expect(sending).rejects.toThrow('there is no run "no-such-run"');
     expect(once.made).toBe(1);
   });
 });

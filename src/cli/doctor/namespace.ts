@@ -147,7 +147,8 @@ async function workerAgentsFinding(
         `${visible(worker)} on ${queue} does not have ${missing.map((id) => visible(id)).join(', ')}`,
     );
     const fix =
-      'restart that worker with this configuration, or use another queue with --task-queue or PERDURE_TASK_QUEUE';
+      'restart that worker with this configuration; if it is of another project, give this one its own `taskQueue`, ' +
+      'or call doctor in the folder of the other';
     return { name: NAME, level: 'problem', text: [...text, ...rest].join('\n'), fix, data };
   }
   if (rest.length > 0) return unchecked(rest.join('\n'), data);

@@ -15,6 +15,7 @@ import {
   endedAnswer,
   failedResult,
   failuresAs,
+  inToolTerms,
   shownToModel,
   toStatusAnswer,
   toolResult,
@@ -238,11 +239,7 @@ async function cancelRun(client: Client, id: string): Promise<void> {
 /** Replaces the field names of a run's input by those of the tools. */
 function rethrowInToolTerms(error: unknown): never {
   if (!(error instanceof Error)) throw error;
-  const message = error.message
-    .replaceAll('mode "steer"', 'steer: true')
-    .replaceAll('"open": true', 'open: true')
-    .replace(/^id: /, 'operation_id: ');
-  throw new Error(message, { cause: error });
+  throw new Error(inToolTerms(error.message), { cause: error });
 }
 
 /**

@@ -273,7 +273,7 @@ export function nodeVisitProblem(value: unknown, field: string): string | null {
   const { visit, node: _, ...others } = value;
   const [unknown] = Object.keys(others);
   if (unknown !== undefined)
-    return `${field}.${unknown}: expected one of node, visit; remove this field`;
+    return `${field}.${unknown}: expected one of node, visit; correct its name, or remove it`;
   if (visit === undefined || (Number.isInteger(visit) && Number(visit) >= 1)) return null;
   return `${field}.visit: expected the number of a visit, from 1, got ${show(visit)}; omit it for the newest visit`;
 }

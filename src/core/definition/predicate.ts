@@ -156,7 +156,7 @@ function comparisonProblem(given: Record<string, unknown>, at: string): string |
   const { op, path, value, ...rest } = given;
   const [unknown] = Object.keys(rest);
   if (unknown !== undefined)
-    return `${at}.${unknown}: expected op, path, and value; remove this field`;
+    return `${at}.${unknown}: expected op, path, and value; correct its name, or remove it`;
   if (typeof op !== 'string' || !OPERATORS.includes(op)) {
     return `${at}.op: expected one of ${OPERATORS.join(', ')}, got ${show(op)}; ${EXAMPLE}`;
   }

@@ -29,7 +29,7 @@ export function checkFork(value: unknown): string | null {
     (key) => key !== 'run' && key !== 'at' && key !== 'runId',
   );
   if (unknown !== undefined)
-    return `fork.${unknown}: expected one of run, at, runId; remove this field`;
+    return `fork.${unknown}: expected one of run, at, runId; correct its name, or remove it`;
   const { run, at, runId } = value;
   if (typeof run !== 'string' || run === '') {
     return `fork.run: expected the id of the run to fork, got ${show(run)}`;

@@ -53,7 +53,7 @@ export function checkFields<T>(
   const names = Object.keys(checks);
   const unknown = Object.keys(value).find((key) => !names.includes(key));
   if (unknown !== undefined) {
-    return `${name}.${unknown}: expected one of ${names.join(', ')}; remove this field`;
+    return `${name}.${unknown}: expected one of ${names.join(', ')}; correct its name, or remove it`;
   }
   for (const [field, check] of Object.entries<FieldChecks<T>[keyof T]>(checks)) {
     const found = check(value[field], value);

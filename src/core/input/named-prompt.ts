@@ -160,7 +160,7 @@ function objectProblem(
   for (const [name, item] of Object.entries(value)) {
     const own = Object.hasOwn(known, name);
     if (!own && more === false) {
-      return `${at}.${name}: expected one of ${Object.keys(known).join(', ') || 'none'}; remove this field`;
+      return `${at}.${name}: expected one of ${Object.keys(known).join(', ') || 'none'}; correct its name, or remove it`;
     }
     const found = argumentProblem(own ? known[name] : more, item, `${at}.${name}`);
     if (found !== null) return found;

@@ -36,7 +36,7 @@ function messageProblem(one: unknown, at: string): string | null {
   const { role, text, ...rest } = one;
   const [unknown] = Object.keys(rest);
   if (unknown !== undefined)
-    return `${at}.${unknown}: expected one of role, text; remove this field`;
+    return `${at}.${unknown}: expected one of role, text; correct its name, or remove it`;
   if (role !== 'user' && role !== 'assistant') {
     return `${at}.role: expected "user" or "assistant", got ${show(role)}; instructions belong to the agent`;
   }
