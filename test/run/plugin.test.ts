@@ -107,8 +107,9 @@ describe('the workflows file of a worker of your own', () => {
     );
   });
 
-  test('is refused without `rate` if a model has one', async () => {
+  test('is refused without `rate` if a model has one, and without `budget` if there are budgets', async () => {
     const rated = perdurePlugin({
+      budgets: [{ tenant: 'acme', per: 'day', tokens: 1_000 }],
       agents: [agent],
       models: { m: { baseUrl: 'http://127.0.0.1:1/v1', rate: { requests: 60 } } },
     });
@@ -118,7 +119,9 @@ describe('the workflows file of a worker of your own', () => {
       "expected an export `rate`, got none; add: export { rate } from 'perdure/workflow';",
     );
     const both = `${code}export async function rate() {}\n`;
-    await expect(bundle(both, { used })).resolves.toHaveProperty('code');
+    await expect(bundle(both, { used })).rejects.toThrow('add: export { budget } from');
+    const all = `${both}export async function budget() {}\n`;
+    await expect(bundle(all, { used })).resolves.toHaveProperty('code');
   });
 
   test.each([
