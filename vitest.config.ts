@@ -3,11 +3,14 @@ import { defineConfig } from 'vitest/config';
 import LongestFirst from './test/support/longest-first.js';
 
 /**
- * Folders whose tests need no Temporal server. They share processes, which halves their run time.
+ * Tests that need no Temporal server. They share processes, which halves their run time.
  */
 const PURE = [
-  'activities,agents,core,graphs,mcp,models,output,prompts,requests,secrets,storage,testing,tools',
-].map((folders) => `test/{${folders}}/**/*.test.ts`);
+  'test/{activities,agents,core,graphs,mcp,models,output,prompts,requests,secrets,storage,testing,tools}/**/*.test.ts',
+  // The pages, as texts, and programs that are compiled only.
+  'test/docs{,-names,-questions}.test.ts',
+  'test/package/{examples,llms,public-types,reference}.test.ts',
+];
 
 /** Returns the source of an entry point, since `dist` may be outdated. */
 const source = (name: string): string =>
