@@ -298,8 +298,8 @@ function unknownAgent(
   const list = nearest.length === 0 ? 'it has none' : `nearest: ${nearest.join(', ')}${others}`;
   const message =
     `agent: expected an agent of ${THIS_WORKER}, got ${show(agent)} (${list}); start a worker that ` +
-    'has it, or cancel this run and start one with the right name. If that worker is of another project, ' +
-    'give this one its own `taskQueue`';
+    // As much as a line of the command shows.
+    'has it, correct the name, or give each project its own taskQueue';
   return problemFailure(
     { type: 'blocked', reason: 'agent_missing', message },
     {

@@ -138,7 +138,9 @@ function withReceived(text: string, shown: string): string {
 
 function expectation(issue: z.core.$ZodIssue): string {
   const isOwnText = !issue.message.startsWith('Invalid input');
-  if (issue.code === 'invalid_type' && !isOwnText) return `expected ${issue.expected}`;
+  if (issue.code === 'invalid_type' && !isOwnText) {
+    return `expected ${issue.expected === 'nonoptional' ? 'a value' : issue.expected}`;
+  }
   if (issue.code !== 'invalid_union' || issue.errors.length === 0 || isOwnText) {
     const text = issue.message
       .replace(/^(?:Invalid \w+|Too \w+): /, '')

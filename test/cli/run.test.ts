@@ -94,7 +94,7 @@ describe('a run with a worker elsewhere', () => {
     expect(json(end)).toMatchObject({ status: 'blocked', reason: 'agent_missing' });
     expect(end.code).toBe(4);
     expect(end.stderr).toMatch(
-      /expected an agent of worker \d+@\S+, got "file" \(nearest: files\).*its own `taskQueue`/,
+      /expected an agent of worker \d+@\S+, got "file" \(nearest: files\).*its own taskQueue$/m,
     );
   });
 

@@ -189,6 +189,8 @@ test('agents that cannot work are refused when the plugin is created', () => {
   expect(() => perdurePlugin({ agents: [agent, agent] })).toThrow(
     'agents: expected different names, got "a" twice; rename one',
   );
+  const misspelled = { agent: [agent] } as never;
+  expect(() => perdurePlugin(misspelled)).toThrow('agents: missing, expected a value');
 });
 
 test('a worker that shuts down does not leave a call waiting for a workflow that no worker runs', async () => {
