@@ -2,7 +2,8 @@ import { PLAN_REPORT } from '../core/plan/results.js';
 import type { ActionProgress, PlanProgress } from '../core/run/details.js';
 import type { GraphState, NodeVisits, RunState } from '../core/state/state.js';
 import { findNode, graphOf } from '../core/state/turn-definition.js';
-import { type JsonObject, isObject } from '../core/text/json.js';
+import { type JsonObject, isObject, textField } from '../core/text/json.js';
+import { headOf } from '../core/text/text.js';
 import type {
   AssistantMessage,
   ToolCall,
@@ -38,7 +39,8 @@ export type DurableStep =
    * changed; absent if it changed none. `modelCalls`, `steps`: its model calls, including those of its
    * function, and the steps of the agents that it has called. `attempts`: all attempts at its work, if
    * some of it was retried. `items`: how many items of an `each` there were, and how many of them have
-   * succeeded. Each is absent if there was none, and so is what an earlier segment did.
+   * succeeded; `errors`: why the first of the others failed, by item, counted from 1. Each is absent
+   * if there was none, and so is what an earlier segment did.
    */
   | {
       readonly type: 'node-ended';
@@ -49,7 +51,11 @@ export type DurableStep =
       readonly modelCalls?: number;
       readonly steps?: number;
       readonly attempts?: number;
-      readonly items?: { readonly done: number; readonly total: number };
+      readonly items?: {
+        readonly done: number;
+        readonly total: number;
+        readonly errors?: readonly { readonly item: number; readonly message: string }[];
+      };
     }
   /**
    * A model has replied to the function of a node (`context.generate`). `item`: the item of an `each`,
@@ -252,7 +258,19 @@ function itemsOf(
   const saved = field === undefined ? undefined : values[field];
   if (!Array.isArray(saved)) return null;
   const done = saved.filter((item) => isObject(item) && item['ok'] === true).length;
-  return { done, total: saved.length };
+  const errors = saved.flatMap((one: unknown, at) => {
+    const error = isObject(one) && one['ok'] === false ? one['error'] : undefined;
+    return isObject(error) ? [{ item: at + 1, message: itemError(error) }] : [];
+  });
+  const shown = errors.slice(0, SHOWN_ERRORS);
+  return { done, total: saved.length, ...(shown.length > 0 && { errors: shown }) };
+}
+
+const SHOWN_ERRORS = 3;
+const ERROR_CHARACTERS = 300;
+
+function itemError(error: Readonly<Record<string, unknown>>): string {
+  return headOf(`${textField(error, 'type')}: ${textField(error, 'message')}`, ERROR_CHARACTERS);
 }
 
 /** Adds to the last end of a node what its visit has done. */

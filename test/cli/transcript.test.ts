@@ -224,7 +224,7 @@ describe('the transcript of a graph', () => {
       'node all · begins',
       'node all · item 1 of 3',
       'node all · item 2 of 3 · 1 failed',
-      'node all · done · 2 of 3 items',
+      'node all · done · 2 of 3 items · item 2: tool_error: two is even',
       'node check · begins',
       '#1 node check · message to the model · turn 1',
       '  Is it right: A',

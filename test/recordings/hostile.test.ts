@@ -155,7 +155,7 @@ describe('a file that is not a recording', () => {
     ],
     'a result of another kind': [
       (run) => (ofType(run, 'result')['ok'] = 'yes'),
-      'recording.runs[0].facts[1].result.ok: expected one of true, false, unknown, not_started, undecided, got "yes"',
+      'recording.runs[0].facts[1].result.ok: expected one of true, false, unknown, not_started, undecided, input_required, got "yes"',
     ],
     'a time after all times': [
       (run) => (run['startedAt'] = 1e308),

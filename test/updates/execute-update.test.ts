@@ -98,7 +98,7 @@ describe('an update', () => {
 
   test.each([
     [{ code: 'refused' }, failedUpdate('Refused', 'no')],
-    [{ code: 'refused' }, new WorkflowNotFoundError('gone', 'x', undefined), 'no-such-run'],
+    [{ code: 'no_run' }, new WorkflowNotFoundError('gone', 'x', undefined), 'no-such-run'],
     [{ code: 'not_delivered', mayArrive: false }, serviceError(7, 'no permission')],
     [{ code: 'not_delivered', mayArrive: false }, serviceError(8, 'in-flight updates')],
     [{ code: 'not_delivered', mayArrive: true }, new WorkflowUpdateRPCTimeoutOrCancelledError('x')],

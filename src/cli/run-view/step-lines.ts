@@ -91,31 +91,39 @@ export function createStepLines(paint: Palette, fixes: Fixes): StepLines {
   };
 }
 
+type NodeEnd = Extract<DurableStep, { type: 'node-ended' }>;
+
 /**
  * Returns the line for a node that has ended: its exit, its items, its error, its work, and its time.
  */
-export function nodeLine(
-  step: Extract<DurableStep, { type: 'node-ended' }>,
-  paint: Palette,
-): string {
+export function nodeLine(step: NodeEnd, paint: Palette): string {
   const { node, exit, ms, patch = {}, items } = step;
   const error = Object.values(patch).find((value) => isObject(value) && value['node'] === node);
   const why = exit === 'failed' && isObject(error) ? ` · ${errorLine(error)}` : '';
   return [
     paint.bold(`node ${visible(node)}`),
     exit === 'failed' ? paint.red(`failed${why}`) : visible(exit),
-    ...(items === undefined ? [] : [`${items.done} of ${formatCount(items.total, 'item')}`]),
+    ...(items === undefined ? [] : itemParts(items, paint)),
     ...workLines(step),
     ...(ms > 0 ? [paint.dim(formatDuration(ms))] : []),
   ].join(' · ');
 }
 
+/** Returns the parts about the items of an `each`, with why some of them failed. */
+function itemParts(
+  { done, total, errors = [] }: NonNullable<NodeEnd['items']>,
+  paint: Palette,
+): readonly string[] {
+  const reasons = errors.map(({ item, message }) =>
+    paint.red(`item ${item}: ${visible(headOf(message, MAX_MESSAGE))}`),
+  );
+  const more = total - done - errors.length;
+  const rest = errors.length > 0 && more > 0 ? [`${more} more failed`] : [];
+  return [`${done} of ${formatCount(total, 'item')}`, ...reasons, ...rest];
+}
+
 /** Returns the parts about the model calls, steps, and attempts of a node's visit. */
-function workLines({
-  modelCalls,
-  steps,
-  attempts,
-}: Extract<DurableStep, { type: 'node-ended' }>): readonly string[] {
+function workLines({ modelCalls, steps, attempts }: NodeEnd): readonly string[] {
   return [
     ...(modelCalls === undefined ? [] : [formatCount(modelCalls, 'model call')]),
     ...(steps === undefined ? [] : [formatCount(steps, 'step')]),
