@@ -81,13 +81,13 @@ describe('the lines of an open run', () => {
     const saved = {
       list: [
         { ok: true, value: 1 },
-        { ok: false, error: {} },
+        { ok: false, error: { type: 'declined', message: 'odd' } },
       ],
     };
     const pay = { node: 'pay', visit: 1, since: 0 };
     const first = [visits('each', 'done', 1_200), visits('sort', 'else', 0)];
     expect(stepLines(graphView({ values: saved, at: pay, visited: first }))).toEqual([
-      'node each · done · 1 of 2 items · 1.2 s',
+      'node each · done · 1 of 2 items · item 2: declined: odd · 1.2 s',
       'node sort · else',
     ]);
     const error = { node: 'pay', type: 'declined', message: 'no money' };
@@ -104,7 +104,7 @@ describe('the lines of an open run', () => {
     const other = createStepLines(paint, fixes);
     other(graphView({ values: saved, at: { ...each, visit: 2 }, visited: first }));
     expect(other(graphView({ values: saved, at: null, visited: again }))).toEqual([
-      'node each · done · 1 of 2 items · 1.0 s',
+      'node each · done · 1 of 2 items · item 2: declined: odd · 1.0 s',
     ]);
   });
 
