@@ -131,8 +131,8 @@ export interface RunReadsResult {
 
 /**
  * The result of `checkDecision`. `call`: for `edit`, the call with the checked new arguments and
- * the rules' verdict on it. `result`: for `answer`, the call's result; `answer`: what the call's MCP
- * server is told instead.
+ * the rules' verdict on it. `result`: for `answer`, the call's result; `answer`: what goes
+ * to the call's MCP server instead.
  */
 export type CheckDecisionResult =
   | {

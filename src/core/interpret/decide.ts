@@ -140,7 +140,7 @@ function effects(
   }
 }
 
-/** What a server is told by a decision that is no answer. */
+/** What a server gets for a decision other than `answer`. */
 const REFUSED_ASK: Partial<Record<Decision['as'], ServerAnswer>> = {
   deny: { action: 'decline' },
   abandon: { action: 'cancel' },

@@ -69,7 +69,7 @@ export interface ServerAsk {
   readonly url?: string;
 }
 
-/** What a server is told about an ask: the result of `elicitation/create`. */
+/** The answer that a server gets: the result of `elicitation/create`. */
 export interface ServerAnswer {
   readonly action: 'accept' | 'decline' | 'cancel';
   /** For the fields of a form that was accepted. */
@@ -82,7 +82,7 @@ export interface AskedByServer {
   readonly asks: readonly ServerAsk[];
   /** The answers to the first asks, in the same order. */
   readonly answers: readonly ServerAnswer[];
-  /** Data of the server that returns to it with the answers, unchanged. Nobody is shown it. */
+  /** The server's own data, which is sent back to it unchanged with the answers. It is never shown. */
   readonly state?: string;
   /** The number of results of this call that asked. */
   readonly rounds: number;
