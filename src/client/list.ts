@@ -28,23 +28,35 @@ export interface RunList {
 const ROWS = 50;
 /** The maximum number of runs checked for one page of rows. */
 const MAX_CHECKED = 1_000;
+/** The same for a reader who may not see all of them. */
+const MAX_HIDDEN = 50_000;
 /** The fewest and the most runs that the server is asked for at once. */
 const [MIN_PAGE, MAX_PAGE] = [32, 1_000];
 /** The maximum number of histories read at the same time, for runs without search attributes. */
 const AT_ONCE = 8;
 
+/** Whether the reader of a list may see a run: its row, and what the server has listed. */
+export type SeesRow = (row: RunRow, listed: ListedWorkflow) => Promise<boolean>;
+
 /**
  * Returns a page of the runs that match. The server lists open runs first, then those that ended
  * last. Rejects with an `InputError` for an invalid filter, and with a `NoServerError` if the
  * server does not answer.
+ *
+ * `sees`: the list is as if no other run existed, also its pages and cursors. It ends at the
+ * 50,000th run checked, because a page that stopped there would betray the runs it has passed over.
  */
-export async function listRuns(client: Client, filter: ListFilter): Promise<RunList> {
+export async function listRuns(
+  client: Client,
+  filter: ListFilter,
+  { sees }: { readonly sees?: SeesRow | undefined } = {},
+): Promise<RunList> {
   assertListFilter(filter);
   const { limit = ROWS } = filter;
   const scope = { filter, namespace: client.options.namespace };
   const { now, token } = readCursor(scope);
   const range = startRange(filter, now);
-  const read = { filter, limit, range, token };
+  const read = { filter, limit, range, token, sees };
   const { rows, next } = await collect(client, { ...read, byAttributes: true }).catch(
     async (error: unknown) => {
       if (!isInvalidQuery(error)) throw error;
@@ -70,25 +82,36 @@ async function collect(
     readonly limit: number;
     readonly range: StartRange;
     readonly token: Uint8Array;
+    readonly sees: SeesRow | undefined;
     readonly byAttributes: boolean;
   },
 ): Promise<Found> {
-  const { filter, limit, range, byAttributes } = given;
+  const { filter, limit, range, byAttributes, sees } = given;
   const query = listQuery(filter, { ...range, byAttributes });
-  const rows: RunRow[] = [];
-  let next: Uint8Array | null = given.token;
-  for (let checked = 0; next !== null && rows.length < limit && checked < MAX_CHECKED;) {
-    const page: Found & { readonly checked: number } = await readPage(client, {
-      query,
-      token: next,
-      wanted: limit - rows.length,
-      matches: (row) => matchesFilter(row, filter, range),
-    });
-    rows.push(...page.rows);
-    checked += page.checked;
-    next = page.next;
-  }
-  return { rows, next };
+  const most = sees === undefined ? MAX_CHECKED : MAX_HIDDEN;
+  let checked = 0;
+  const readUpTo = async (from: Uint8Array, wanted: number): Promise<Found> => {
+    const rows: RunRow[] = [];
+    let next: Uint8Array | null = from;
+    while (next !== null && rows.length < wanted && checked < most) {
+      const page: Found & { readonly checked: number } = await readPage(client, {
+        query,
+        token: next,
+        wanted: wanted - rows.length,
+        matches: async (row, listed) =>
+          matchesFilter(row, filter, range) && (sees === undefined || (await sees(row, listed))),
+      });
+      rows.push(...page.rows);
+      checked += page.checked;
+      next = page.next;
+    }
+    return { rows, next };
+  };
+  const found = await readUpTo(given.token, limit);
+  if (sees === undefined || found.next === null) return found;
+  // A cursor promises more, so there must be a run that the reader may see.
+  const more = found.rows.length < limit ? null : await readUpTo(found.next, 1);
+  return more === null || more.rows.length === 0 ? { ...found, next: null } : found;
 }
 
 /**
@@ -106,7 +129,7 @@ async function readPage(
     readonly query: string;
     readonly token: Uint8Array;
     readonly wanted: number;
-    readonly matches: (row: RunRow) => boolean;
+    readonly matches: (row: RunRow, listed: ListedWorkflow) => Promise<boolean>;
   },
 ): Promise<Found & { readonly checked: number }> {
   let size = Math.min(Math.max(wanted + 1, MIN_PAGE), MAX_PAGE);
@@ -116,11 +139,16 @@ async function readPage(
     let checked = 0;
     while (checked < infos.length && rows.length < wanted) {
       const slice = infos.slice(checked, checked + AT_ONCE);
-      const read = await Promise.all(slice.map((listed) => readRunRow(client, listed)));
-      for (const row of read) {
+      const read = await Promise.all(
+        slice.map(async (listed) => {
+          const row = await readRunRow(client, listed);
+          return { row, isMatch: await matches(row, listed) };
+        }),
+      );
+      for (const { row, isMatch } of read) {
         if (rows.length === wanted) break;
         checked += 1;
-        if (matches(row)) rows.push(row);
+        if (isMatch) rows.push(row);
       }
     }
     if (checked === infos.length) return { rows, checked, next };

@@ -121,10 +121,20 @@ const MAX_RUNS = 10_000;
 /** The maximum number of histories read at the same time. */
 const AT_ONCE = 8;
 
-/** Returns the open requests, oldest first, from the memos of the runs. Needs no worker. */
+/** Whether the reader of a list may see the requests of a run. */
+export type SeesRequests = (
+  run: { readonly run: string; readonly agent: string | null },
+  info: WorkflowExecutionInfo,
+) => Promise<boolean>;
+
+/**
+ * Returns the open requests, oldest first, from the memos of the runs. Needs no worker. `sees`: the
+ * list is as if no other run existed, also its `more`.
+ */
 export async function listRequests(
   client: Client,
   filter: RequestFilter = {},
+  { sees = () => Promise.resolve(true) }: { readonly sees?: SeesRequests | undefined } = {},
 ): Promise<RequestList> {
   const read: MemoRequests[] = [];
   const unreadable: UnreadableRun[] = [];
@@ -138,9 +148,11 @@ export async function listRequests(
   const unsure: WorkflowExecutionInfo[] = [];
   let runs = 0;
   for await (const found of withoutAttributes(client, queriesFor(filter))) {
+    const { info } = found;
+    const agent = info.typedSearchAttributes.get(AGENT) ?? null;
+    if (!(await sees({ run: info.workflowId, agent }, info))) continue;
     runs += 1;
     if (runs > MAX_RUNS) break;
-    const { info } = found;
     if (found.unreadable !== null) {
       unreadable.push({ run: info.workflowId, why: found.unreadable });
       continue;

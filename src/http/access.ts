@@ -109,6 +109,51 @@ export function forbidden({ name }: Principal, right: Right, agent: string): Htt
   );
 }
 
+/** A run of a list, with what the server has listed of it, if that is known. */
+export interface ListedRun {
+  readonly run: string;
+  /** Null: unknown. */
+  readonly agent: string | null;
+  readonly info?:
+    | {
+        readonly memo?: Readonly<Record<string, unknown>> | undefined;
+        readonly rootExecution?: { readonly workflowId?: string | null } | undefined;
+      }
+    | undefined;
+}
+
+/**
+ * Returns whether the principal has one of the rights about a run. Runs of agents about which it has
+ * only the right to start runs are looked at one by one, since it may see its own.
+ */
+export function sightOf(
+  place: Place,
+  principal: Principal,
+  rights: readonly [Right, ...Right[]],
+): (found: ListedRun) => Promise<boolean> {
+  const known = new Map<string, Promise<boolean>>();
+  return async ({ run, agent, info }) => {
+    if (agent !== null && rights.some((one) => principal.may(one, agent))) return true;
+    if (agent !== null && !principal.may('start', agent)) return false;
+    const root = info?.rootExecution?.workflowId ?? '';
+    if (agent !== null && info !== undefined && (root === '' || root === run)) {
+      const isOwn = info.memo?.[STARTED_BY] === principal.name;
+      return rights.some((one) => mayDo(principal, one, { agent, isOwn }));
+    }
+    const seen = known.get(run) ?? openRun(place, { principal, right: rights, run }).then(yes, no);
+    known.set(run, seen);
+    return await seen;
+  };
+}
+
+const yes = (): boolean => true;
+
+/** A run that the principal may not see, or that was deleted in the meantime. */
+function no(error: unknown): boolean {
+  if (NoRunError.isInstance(error) || error instanceof HttpError) return false;
+  throw error;
+}
+
 async function identify(
   { client, archive }: Place,
   principal: Principal,

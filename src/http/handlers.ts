@@ -1,5 +1,7 @@
 import { z } from 'zod';
 import { assertKnownAgent } from '../client/fork-run.js';
+import { type SeesRow, listRuns } from '../client/list.js';
+import { listRequests } from '../client/requests.js';
 import type { Right } from '../config.js';
 import { IdTakenError, InputError, NoRunError } from '../core/errors.js';
 import { drawRun } from '../core/graph/draw.js';
@@ -12,12 +14,14 @@ import type { Decision } from '../core/transcript/request.js';
 import { readRun } from '../history/read-run.js';
 import { createRunInput, newRunId, startRun } from '../updates/start.js';
 import {
+  type ListedRun,
   type Place,
   type SeenRun,
   type ServedAgent,
   forbidden,
   mayDo,
   openRun,
+  sightOf,
   startMemo,
 } from './access.js';
 import { HttpError } from './errors.js';
@@ -62,6 +66,8 @@ export async function startFor(
     throw forbidden(principal, 'start', agent);
   }
   if (context !== undefined || limits !== undefined) requireControl(principal, agent);
+  // The check would name the nearest agents, which the principal may not know.
+  if (agents.length > 0 && !agents.some(({ name }) => name === agent)) throw noAgent(agent);
   assertKnownAgent(agents.length === 0 ? undefined : { agents }, agent, fields);
   const digest = sha256Hex(canonicalJson(fields));
   const id =
@@ -170,12 +176,11 @@ function readHandlers(place: Place, open: OpenFor): Pick<Handlers, ReadNames> {
         .filter(({ rights }) => rights.length > 0),
     }),
     async listRuns({ limit = LISTED, ...filter }, { principal }) {
-      const found = await api.list({ ...filter, limit: Math.min(limit, MAX_LISTED) });
-      const rows = await visible(place, principal, found.rows, ({ id, agent }) => ({
-        run: id,
-        agent,
-      }));
-      return { ...found, rows };
+      const sight = principal.mayAll('read') ? null : sightOf(place, principal, ['read']);
+      const sees: SeesRow | undefined =
+        sight === null ? undefined : ({ id: run, agent }, { info }) => sight({ run, agent, info });
+      const wanted = { ...filter, limit: Math.min(limit, MAX_LISTED) };
+      return await listRuns(place.client, wanted, { sees });
     },
     async getRun({ run }, caller) {
       const { principal } = caller;
@@ -183,7 +188,9 @@ function readHandlers(place: Place, open: OpenFor): Pick<Handlers, ReadNames> {
       const all = ['talk', 'read', 'decide', 'control'] as const;
       const rights = all.filter((right) => mayDo(principal, right, seen));
       const { below = [], ...status } = await api.status(run);
-      const shown = await visible(place, principal, below, (one) => one);
+      const sees = sightOf(place, principal, ['read']);
+      const may = await Promise.all(below.map(sees));
+      const shown = below.filter((_, index) => may[index]);
       return { ...status, ...(shown.length > 0 && { below: shown }), rights };
     },
     async getResult({ run, turn, wait = WAIT_SECONDS }, caller) {
@@ -210,13 +217,12 @@ function readHandlers(place: Place, open: OpenFor): Pick<Handlers, ReadNames> {
       return { agent, mermaid: toMermaid(drawing), ...drawing };
     },
     async listRequests(filter, { principal }) {
-      const found = await api.requests(filter);
-      const requests = await visible(place, principal, found.requests, (one) => one, SEES_REQUESTS);
-      const unreadable = await visible(place, principal, found.unreadable, ({ run }) => ({
-        run,
-        agent: null,
-      }));
-      return { ...found, requests, unreadable };
+      const seesAll = SEES_REQUESTS.some((right) => principal.mayAll(right));
+      const sight = sightOf(place, principal, SEES_REQUESTS);
+      const sees = seesAll
+        ? undefined
+        : (run: ListedRun, info: ListedRun['info']) => sight({ ...run, info });
+      return await listRequests(place.client, filter, { sees });
     },
     async getRequest({ run, request }, caller) {
       await open(run, SEES_REQUESTS, caller);
@@ -303,36 +309,4 @@ function schemaOf(type: z.ZodObject | undefined): JsonObject | null {
   if (type === undefined) return null;
   const schema: unknown = z.toJSONSchema(type, { io: 'input', unrepresentable: 'any' });
   return isJsonObject(schema) ? schema : null;
-}
-
-/**
- * Returns the items about whose runs the principal has one of the rights. Runs of agents about which it has only the
- * right to start runs are read one by one, since it may see its own.
- */
-async function visible<Item>(
-  place: Place,
-  principal: Principal,
-  items: readonly Item[],
-  of: (item: Item) => { readonly run: string; readonly agent: string | null },
-  rights: readonly [Right, ...Right[]] = ['read'],
-): Promise<Item[]> {
-  const isOwn = new Map<string, Promise<boolean>>();
-  const mayRead = async (item: Item): Promise<boolean> => {
-    const { run, agent } = of(item);
-    if (agent !== null && rights.some((one) => principal.may(one, agent))) return true;
-    if (agent !== null && !principal.may('start', agent)) return false;
-    const known = isOwn.get(run) ?? openRun(place, { principal, right: rights, run }).then(yes, no);
-    isOwn.set(run, known);
-    return await known;
-  };
-  const seen = await Promise.all(items.map(mayRead));
-  return items.filter((_, index) => seen[index]);
-}
-
-const yes = (): boolean => true;
-
-/** A run that the principal may not see, or that was deleted in the meantime. */
-function no(error: unknown): boolean {
-  if (NoRunError.isInstance(error) || error instanceof HttpError) return false;
-  throw error;
 }

@@ -15,6 +15,8 @@ export interface Principal {
   readonly groups: readonly string[];
   /** Whether it has a right about all runs of an agent. */
   may(right: Right, agent: string): boolean;
+  /** Whether it has a right about all runs of all agents. */
+  mayAll(right: Right): boolean;
 }
 
 /** Finds out who sent a request. Rejects with an `HttpError` (401) if it cannot tell. */
@@ -133,14 +135,19 @@ function principals(options: ServeOptions): (name: string, groups: readonly stri
       name,
       groups,
       may: (right, agent) => isOpen || rights.some((table) => allows(table, right, agent)),
+      mayAll: (right) => isOpen || rights.some((table) => includes(table['*'] ?? [], right)),
     };
   };
 }
 
 function allows(table: AgentRights, right: Right, agent: string): boolean {
   return Object.entries(table).some(
-    ([glob, rights]) => matchesGlob(agent, glob) && (rights === 'all' || rights.includes(right)),
+    ([glob, rights]) => matchesGlob(agent, glob) && includes(rights, right),
   );
+}
+
+function includes(rights: AgentRights[string], right: Right): boolean {
+  return rights === 'all' || rights.includes(right);
 }
 
 /** Returns the rights that a principal has about an agent. */
