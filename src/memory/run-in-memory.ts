@@ -6,6 +6,8 @@ import type { PerdureClient, StartOptions } from '../client/client-types.js';
 import { openClient } from '../client/create-client.js';
 import { toRunStatus } from '../client/status.js';
 import { InputError } from '../core/errors.js';
+import type { RunInput } from '../core/input/input.js';
+import type { Activities } from '../core/run/contract.js';
 import type { SegmentSize } from '../core/state/state.js';
 import type { RunStatus } from '../core/state/status.js';
 import type { Json } from '../core/text/json.js';
@@ -19,6 +21,7 @@ import type { Archive, BlobStore } from '../storage/blob-store.js';
 import { archiveIn, blobsIn, toolLockIn } from '../storage/tool-lock.js';
 import type { Action } from '../testing/actions.js';
 import { type ScriptStep, scriptedModel } from '../testing/script.js';
+import { startRun } from '../updates/start.js';
 import { likelyMeant } from '../validation/check-options.js';
 import { createWorkerParts } from '../worker/parts.js';
 import {
@@ -137,6 +140,7 @@ export async function runScript(agent: Agent, options: MemoryOptions): Promise<M
 }
 
 const YEAR = '365 days';
+const TASK_QUEUE = 'memory';
 
 /** Runs an agent, whether or not it reaches all places of its script. */
 export async function playRun(
@@ -144,13 +148,22 @@ export async function playRun(
   options: MemoryOptions,
   script: Script = createScript(options),
 ): Promise<MemoryRun> {
-  const { run, error } = await playPartly(agent, options, script);
+  const { run, error } = await playPartly(agent, options, { script });
   if (error !== null || run.outcome === null) throw error?.cause ?? new Error('no outcome');
   return { ...run, outcome: run.outcome };
 }
 
 /** A run that may wait for something that is not scripted. */
 export type PartialRun = Omit<MemoryRun, 'outcome'> & { readonly outcome: Outcome | null };
+
+/** What replaces parts of a run in memory. */
+interface Play {
+  readonly script?: Script;
+  /** The whole input of the run, in place of the options that it starts with. */
+  readonly input?: RunInput;
+  /** Activities in place of those of the worker. */
+  readonly activities?: Partial<Pick<Activities, 'forkMessages'>>;
+}
 
 /**
  * Runs an agent until it ends, or cannot go on: `error` then has the cause. Rejects if it did not
@@ -159,7 +172,7 @@ export type PartialRun = Omit<MemoryRun, 'outcome'> & { readonly outcome: Outcom
 export async function playPartly(
   agent: Agent,
   options: MemoryOptions,
-  script: Script = createScript(options),
+  { script = createScript(options), input, activities }: Play = {},
 ): Promise<{ readonly run: PartialRun; readonly error: { readonly cause: unknown } | null }> {
   const { at = {}, startAt = Date.now(), within = YEAR } = options;
   const withinMs = toMs(within);
@@ -174,10 +187,11 @@ export async function playPartly(
     archive: options.archiveStore ?? archiveIn(objects),
     toolLock: toolLockIn(objects),
   };
-  const createWorker = workerOf(agent, options, { script, observed, stores, stage: () => stage });
+  const given = { script, observed, stores, activities, stage: () => stage };
+  const createWorker = workerOf(agent, options, given);
   const host = await openHost(startAt, createWorker);
   const { server, client: temporal, pace } = host;
-  const client = await openClient({ client: temporal, taskQueue: 'memory', ...stores, env: {} });
+  const client = await openClient({ client: temporal, taskQueue: TASK_QUEUE, ...stores, env: {} });
   const id = options.id ?? 'memory';
   const stage: Stage = {
     id,
@@ -191,7 +205,10 @@ export async function playPartly(
     },
   };
   try {
-    stage.work(async () => void (await client.start(agent, { ...startOptions(options), id })));
+    stage.work(async () => {
+      if (input === undefined) await client.start(agent, { ...startOptions(options), id });
+      else await startRun(temporal, input, { id, taskQueue: TASK_QUEUE });
+    });
     setTimes(script, stage, at);
     const error = await play(host, { script, stage, until: startAt + withinMs }).then(
       () => null,
@@ -278,6 +295,7 @@ function workerOf(
     readonly script: Script;
     readonly observed: Observed;
     readonly stores: Pick<MemoryStores, 'blobs' | 'archive' | 'toolLock'>;
+    readonly activities: Play['activities'];
     readonly stage: () => Stage;
   },
 ): () => MemoryWorker {
@@ -323,7 +341,7 @@ function workerOf(
       },
     );
     const runTool = observeMcp(parts.activities.runTool, { servers, observed, watch });
-    return { ...parts, activities: { ...parts.activities, runTool } };
+    return { ...parts, activities: { ...parts.activities, runTool, ...given.activities } };
   };
 }
 

@@ -1,6 +1,8 @@
 import type { Agent } from '../agents/agent.js';
 import { InputError } from '../core/errors.js';
 import type { Limits } from '../core/definition/definition.js';
+import { isForked } from '../core/guards/recorded.js';
+import type { Activities } from '../core/run/contract.js';
 import { type Json, canonicalJson, isObject, sha256Hex } from '../core/text/json.js';
 import type { Outcome } from '../core/transcript/outcome.js';
 import { show } from '../core/text/text.js';
@@ -13,7 +15,6 @@ import type { ModelEntry } from '../models/model-entry.js';
 import type { BlobStore } from '../storage/blob-store.js';
 import {
   type Action,
-  type ScriptedMessage,
   cancelRun,
   cancelTurn,
   closeRun,
@@ -36,6 +37,7 @@ import { recordedAgent } from './recorded-agent.js';
 import { candidateModel, factsOfModel, recordedModel } from './recorded-model.js';
 import { type LiveTools, checkLiveTools, withRecordedTools } from './recorded-tools.js';
 import {
+  type FactOf,
   type Placed,
   type RecordedFact,
   type RecordedRun,
@@ -111,11 +113,6 @@ export async function rerun(
       `agent: expected ${show(root.agent)}, as recorded, got ${show(agent.name)}; give the agent of the recording`,
     );
   }
-  if (root.input.fork !== undefined) {
-    throw new InputError(
-      'recording: expected no fork, got one; record the run that it was forked from',
-    );
-  }
   checkLiveTools(tools);
   const found: Found = { divergence: null, request: null, failure: null };
   const [{ playPartly }, { currentActivity: current }] = await Promise.all([
@@ -129,11 +126,16 @@ export async function rerun(
       ? recordedModel(recording, { found, current })
       : candidateModel(await modelFrom(model), found);
   const decisions = factsOf(recording, 'decision').map((placed) => ({ ...placed, isUsed: false }));
-  const { run, error } = await playPartly(own, {
-    ...scriptOf(recording, { found, decisions }),
-    ...(given === undefined && { args: {} }),
+  const options: MemoryOptions = {
+    ...scriptOf(recording, root, { found, decisions }),
     model: used,
     ...(model === undefined && { models: recordedModels(recording, used) }),
+  };
+  const { archive: _archive, ...input } = root.input;
+  const { run, error } = await playPartly(own, options, {
+    // An agent that is given as data has its arguments in its instructions.
+    input: { ...input, ...(given === undefined && { args: {} }) },
+    activities: recordedActivities(root),
   });
   const isOpen = root.endedAt === null && error !== null;
   // What a model did not reply says nothing about what it would do.
@@ -172,6 +174,24 @@ export async function modelFrom(model: CandidateModel): Promise<Model> {
 /** The name of an entry that is given alone. */
 const MODEL = 'model';
 
+/** Returns the activities whose results a run in memory cannot find again: those that read another run. */
+function recordedActivities({
+  input,
+  facts,
+}: RecordedRun): Partial<Pick<Activities, 'forkMessages'>> {
+  if (input.fork === undefined) return {};
+  const copied = facts.findLast(
+    (fact): fact is FactOf<'activity'> =>
+      fact.type === 'activity' && fact.activity === 'forkMessages',
+  )?.result;
+  if (!isForked(copied)) {
+    throw new InputError(
+      `recording: expected the messages of ${show(input.fork.run)}, from which the run was forked, got none; record a run that has begun`,
+    );
+  }
+  return { forkMessages: async () => await Promise.resolve(copied) };
+}
+
 type DecisionFact = Extract<RecordedFact, { readonly type: 'decision' }>;
 
 /** A recorded decision, and whether the rerun has asked for it. */
@@ -182,12 +202,10 @@ interface PlacedDecision extends Placed<'decision'> {
 /** Returns what happens to the rerun from outside, as it was recorded. */
 function scriptOf(
   recording: Recording,
+  root: RecordedRun,
   { found, decisions }: { readonly found: Found; readonly decisions: readonly PlacedDecision[] },
 ): MemoryOptions {
-  const [root] = recording.runs;
-  if (root === undefined) return {};
-  const { agent: _agent, archive: _archive, artifacts: _artifacts, ...input } = root.input;
-  const { waiting, step } = messagesOf(recording);
+  const { waiting, step } = messagesOf(recording, root);
   const decide = (request: Request, runId: string): Action => {
     const open = decisions.filter(({ run, isUsed }) => !isUsed && run.id === runId);
     const same = open.filter(({ fact }) => isAbout(request, fact));
@@ -205,10 +223,7 @@ function scriptOf(
     const { request: _request, digest: _digest, patched: _patched, ...made } = next.fact.decision;
     return decision(made);
   };
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a run's input holds its start's options
-  const start = input as MemoryOptions;
   return {
-    ...start,
     id: root.id,
     startAt: root.startedAt,
     blobs: blobsOf(recording),
@@ -286,11 +301,13 @@ function isAbout(request: Request, { decision: made, about }: DecisionFact): boo
 }
 
 /** Returns the messages that the run waited for, and what joined a turn, by model calls. */
-function messagesOf(recording: Recording): {
+function messagesOf(
+  recording: Recording,
+  root: RecordedRun,
+): {
   readonly waiting: readonly Action[];
   readonly step: Readonly<Record<number, readonly Action[]>>;
 } {
-  const [root] = recording.runs;
   const replies = factsOf(recording, 'reply').map(({ fact }) => fact);
   const waiting: Action[] = [];
   const step: Record<number, Action[]> = {};
@@ -300,19 +317,13 @@ function messagesOf(recording: Recording): {
   };
   /** The number of the model call whose reply the run got last. */
   let last = 0;
-  for (const fact of root?.facts ?? []) {
+  for (const fact of root.facts) {
     if (fact.type === 'reply') last = replies.indexOf(fact) + 1;
     else if (fact.type === 'message') {
-      const {
-        sentAt: _sentAt,
-        attachments: _attachments,
-        artifacts: _artifacts,
-        ...rest
-      } = fact.message;
-      const message: ScriptedMessage = rest;
+      const { sentAt: _sentAt, ...message } = fact.message;
       // A message that comes during a call joins the prompt of the next one.
       if (message.mode === 'steer')
-        during(joinedAfter(root, replies, rest.id) ?? last, send(message));
+        during(joinedAfter(root, replies, message.id) ?? last, send(message));
       else waiting.push(send(message));
     } else if (fact.type === 'cancel') during(last + 1, cancelRun());
     else if (fact.type === 'control') {
@@ -326,11 +337,11 @@ function messagesOf(recording: Recording): {
 
 /** Returns the number of the last model call before a message of the transcript; null if it has none. */
 function joinedAfter(
-  root: RecordedRun | undefined,
+  root: RecordedRun,
   replies: readonly RecordedFact[],
   id: string | undefined,
 ): number | null {
-  const messages = root?.messages ?? [];
+  const { messages, facts } = root;
   const at = messages.findIndex((one) => one.role === 'user' && one.id === id && id !== undefined);
   if (at < 0) return null;
   const before = messages.slice(0, at).findLast(({ role }) => role === 'assistant');
@@ -339,7 +350,7 @@ function joinedAfter(
       fact.type === 'reply' &&
       fact.turn === before?.turn &&
       fact.step === before.step &&
-      root?.facts.includes(fact),
+      facts.includes(fact),
   );
   return index < 0 ? null : index + 1;
 }

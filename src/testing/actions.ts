@@ -16,7 +16,7 @@ export type ScriptedMessage = Omit<Ask, 'artifacts' | 'attachments' | 'sentAt'>;
 /** What a person, a caller, or a machine does in a run in memory. */
 export type Action =
   | { readonly type: 'decide'; readonly decision: ScriptedDecision }
-  | { readonly type: 'send'; readonly message: ScriptedMessage }
+  | { readonly type: 'send'; readonly message: Omit<Ask, 'sentAt'> }
   | { readonly type: 'set-limits'; readonly limits: Limits }
   /** `kill`: the worker dies. */
   | {

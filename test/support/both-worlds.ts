@@ -120,9 +120,11 @@ export async function onServer(
 
 async function perform(client: PerdureClient, id: string, action: Action): Promise<void> {
   switch (action.type) {
-    case 'send':
-      await client.send(id, action.message);
+    case 'send': {
+      const { attachments: _bound, artifacts: _stored, ...message } = action.message;
+      await client.send(id, message);
       return;
+    }
     case 'cancel-turn':
       await client.cancel(id, { turn: true });
       return;
