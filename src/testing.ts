@@ -6,7 +6,8 @@ import type {
   TypedInput,
 } from './core/definition/agent-types.js';
 import type { Json } from './core/text/json.js';
-import type { MemoryOptions, MemoryRun } from './memory/run-in-memory.js';
+import type { MemoryRun } from './memory/memory-run.js';
+import type { MemoryOptions } from './memory/run-in-memory.js';
 import type { TestServer } from './server/test-server.js';
 import type { ReplayResult } from './worker/bundle.js';
 
@@ -68,12 +69,8 @@ export {
   type ScriptedDecision,
   type ScriptedMessage,
 } from './testing/actions.js';
-export type {
-  MemoryHistory,
-  MemoryModel,
-  MemoryOptions,
-  MemoryRun,
-} from './memory/run-in-memory.js';
+export type { MemoryHistory, MemoryRun } from './memory/memory-run.js';
+export type { MemoryModel, MemoryOptions } from './memory/run-in-memory.js';
 export type { MemoryEffect } from './memory/observe.js';
 export type { History } from './temporal/server-answers.js';
 export { type Fault, type FaultOptions, withFaults } from './memory/faults.js';

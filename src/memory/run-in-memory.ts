@@ -1,21 +1,14 @@
-import type { WorkflowHandle } from '@temporalio/client';
 import type { Agent } from '../agents/agent.js';
 import { withCalled } from '../agents/agent-definition.js';
 import type { RequestOptions } from '../agents/agent-parts.js';
-import type { PerdureClient, StartOptions } from '../client/client-types.js';
+import type { StartOptions } from '../client/client-types.js';
 import { openClient } from '../client/create-client.js';
-import { toRunStatus } from '../client/status.js';
 import { InputError } from '../core/errors.js';
 import type { RunInput } from '../core/input/input.js';
 import type { Activities } from '../core/run/contract.js';
 import type { SegmentSize } from '../core/state/state.js';
-import type { RunStatus } from '../core/state/status.js';
-import type { Json } from '../core/text/json.js';
 import { type Duration, formatCount, show, toMs } from '../core/text/text.js';
-import type { Outcome } from '../core/transcript/outcome.js';
-import { readRun } from '../history/read-run.js';
-import { type RunTranscript, readTranscript } from '../history/run-transcript.js';
-import type { Model, ModelRequest } from '../models/model.js';
+import type { Model } from '../models/model.js';
 import type { ModelEntry } from '../models/model-entry.js';
 import type { Archive, BlobStore } from '../storage/blob-store.js';
 import { archiveIn, blobsIn, toolLockIn } from '../storage/tool-lock.js';
@@ -24,24 +17,10 @@ import { type ScriptStep, scriptedModel } from '../testing/script.js';
 import { startRun } from '../updates/start.js';
 import { likelyMeant } from '../validation/check-options.js';
 import { createWorkerParts } from '../worker/parts.js';
-import {
-  type MemoryHost,
-  type MemoryWorker,
-  allSegments,
-  memoryObjects,
-  openHost,
-} from './host.js';
+import { type MemoryWorker, memoryObjects, openHost } from './host.js';
 import type { Fault } from './faults.js';
+import { type Observed, type Watch, observeAgents, observeMcp, observeModel } from './observe.js';
 import {
-  type MemoryEffect,
-  type Observed,
-  type Watch,
-  observeAgents,
-  observeMcp,
-  observeModel,
-} from './observe.js';
-import {
-  type MemoryRequest,
   type Reactions,
   type Script,
   type Stage,
@@ -53,8 +32,8 @@ import {
   createScript,
   missedIn,
   setTimes,
-  unusedIn,
 } from './script.js';
+import { type MemoryRun, type PartialRun, resultOf } from './memory-run.js';
 import { play } from './play.js';
 
 /** A model of a run in memory: a list of replies, or a model that the worker calls. */
@@ -89,38 +68,6 @@ export interface MemoryOptions<Input = unknown, Args = unknown>
   readonly archiveStore?: Archive;
 }
 
-/** The history of one segment of a run. */
-export interface MemoryHistory {
-  readonly id: string;
-  readonly runId: string;
-  /** In the form in which Temporal's client returns a history. */
-  readonly history: Awaited<ReturnType<WorkflowHandle['fetchHistory']>>;
-}
-
-/** A run that has ended, or that waits for a message which the script does not send. */
-export interface MemoryRun<Output = Json> {
-  readonly id: string;
-  /** The outcome of the run; of an open run, that of its latest turn. */
-  readonly outcome: Outcome<Output>;
-  readonly status: RunStatus;
-  readonly transcript: RunTranscript;
-  /** What each model call asked, of all agents, in order. */
-  readonly modelRequests: readonly ModelRequest[];
-  /** The tool calls that were executed, of all agents, in order; also those that nobody learned of. */
-  readonly effects: readonly MemoryEffect[];
-  /** The requests to people, of all agents, in order. */
-  readonly requests: readonly MemoryRequest[];
-  /** The virtual time from the start to the end, in ms. */
-  readonly clock: number;
-  /** The Temporal histories of the run and of the runs that it called, segment by segment. */
-  readonly history: readonly MemoryHistory[];
-  /**
-   * What the run left over of its script, in words: replies of a list, and what `on.request` and
-   * `on.waiting` say. Empty if it used everything.
-   */
-  readonly unused: readonly string[];
-}
-
 /**
  * Runs an agent; see `runInMemory` of `perdure/testing`. Rejects with an `Error` if something was to
  * happen at a place that the run did not reach: the test would prove nothing.
@@ -152,9 +99,6 @@ export async function playRun(
   if (error !== null || run.outcome === null) throw error?.cause ?? new Error('no outcome');
   return { ...run, outcome: run.outcome };
 }
-
-/** A run that may wait for something that is not scripted. */
-export type PartialRun = Omit<MemoryRun, 'outcome'> & { readonly outcome: Outcome | null };
 
 /** What replaces parts of a run in memory. */
 interface Play {
@@ -364,50 +308,4 @@ interface MemoryStores {
 
 function isScript(model: MemoryModel | ModelEntry): model is readonly ScriptStep[] {
   return Array.isArray(model);
-}
-
-async function resultOf(
-  host: MemoryHost,
-  {
-    client,
-    id,
-    script,
-    observed,
-    startAt,
-    archive,
-    isOver,
-  }: {
-    readonly client: PerdureClient;
-    readonly archive: Archive;
-    readonly id: string;
-    readonly script: Script;
-    readonly observed: Observed;
-    readonly startAt: number;
-    readonly isOver: boolean;
-  },
-): Promise<PartialRun> {
-  // One reading of the history serves for all.
-  const reading = await readRun(host.client, id);
-  const status = toRunStatus(reading, host.server.clock.now());
-  const outcome = status.outcome ?? (isOver ? await client.result(id) : null);
-  return {
-    id,
-    outcome,
-    status,
-    transcript: await readTranscript(host.client, reading, { side: true, archive }),
-    modelRequests: observed.modelRequests,
-    effects: observed.effects,
-    requests: [...script.requests.values()].map(({ run, request, decided }) => ({
-      ...request,
-      run,
-      decided,
-    })),
-    clock: host.server.clock.now() - startAt,
-    history: allSegments(host.server).map(({ workflowId, runId, events }) => ({
-      id: workflowId,
-      runId,
-      history: { events: [...events] },
-    })),
-    unused: unusedIn(script),
-  };
 }

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { z } from 'zod';
 import { historyToJson } from '../../src/history/history-event.js';
-import type { MemoryRun } from '../../src/memory/run-in-memory.js';
+import type { MemoryRun } from '../../src/memory/memory-run.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { replayHistory, setWorkflowCode } from '../../src/worker/bundle.js';
 import { installRuntime } from '../../src/worker/parts.js';
