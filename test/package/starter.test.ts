@@ -6,6 +6,7 @@ import { freshProject, type FreshProject } from '../support/packed-package.js';
 
 const own = fileURLToPath(new URL('./own-worker', import.meta.url));
 const testing = fileURLToPath(new URL('../../docs/testing.md', import.meta.url));
+const readme = fileURLToPath(new URL('../../README.md', import.meta.url));
 const address = inject('temporalAddress');
 let project: FreshProject;
 
@@ -46,6 +47,11 @@ await client.disconnect();
     const answer = await run('perdure', 'run', 'assistant', question, '--address', address);
     expect(answer).toContain('count_words returned "3".');
     expect(answer).toContain('to call a tool, write its name and arguments');
+    // The README replaces the configuration; the first test stays.
+    for (const [path, code] of await filesOf(readme)) await writeFile(join(folder, path), code);
+    expect(await readFile(join(folder, 'perdure.config.ts'), 'utf8')).toContain("name: 'desk'");
+    expect(await compile()).toEqual([]);
+    expect(await run('vitest', 'run')).toContain('1 passed');
   });
 
   test('runs the files of the testing page, in parallel on one server', async () => {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { isObject, parseJson, textField } from '../../core/text/json.js';
 import { nextCommand } from '../reports/next-command.js';
 import { type Command, type CliContext, EXIT, UsageError, type ExitCode } from '../context.js';
@@ -9,7 +9,9 @@ import { CONFIG_NAMES } from '../input/load-config.js';
 
 const FILE = 'perdure.config.ts';
 const AGENT = 'assistant';
-const TEST = `test/${AGENT}.test.ts`;
+// The tool and its test are files of their own, so that a replaced configuration breaks neither.
+const TOOL = 'tools/count-words.ts';
+const TEST = 'test/count-words.test.ts';
 const MAX_NAME_CHARACTERS = 40;
 
 /**
@@ -27,8 +29,13 @@ async function writeConfig(context: CliContext): Promise<ExitCode> {
   if (!(await wrote(join(folder, FILE), text))) throw configExists(FILE);
   const files = [FILE];
   if (await wrote(join(folder, 'tsconfig.json'), TSCONFIG)) files.push('tsconfig.json');
-  await mkdir(join(folder, 'test'), { recursive: true });
-  if (await wrote(join(folder, TEST), STARTER_TEST)) files.push(TEST);
+  for (const [name, content] of [
+    [TOOL, STARTER_TOOL],
+    [TEST, STARTER_TEST],
+  ] as const) {
+    await mkdir(dirname(join(folder, name)), { recursive: true });
+    if (await wrote(join(folder, name), content)) files.push(name);
+  }
   const type = await makeModule(folder);
   context.note(`Wrote ${files.join(', ')}: agent "${AGENT}", task queue "${taskQueue}".`);
   if (type !== null) context.note(type);
@@ -107,21 +114,11 @@ async function packageName(folder: string): Promise<string> {
   return isObject(parsed) ? textField(parsed, 'name') : '';
 }
 
-/** Returns the text of a starter configuration: an agent that reads files, and one custom tool. */
+/** Returns the text of a starter configuration: an agent that reads files, and has a tool of the project. */
 function starterConfig({ agent, taskQueue }: { agent: string; taskQueue: string }): string {
-  return `import { defineAgent, defineConfig, defineTool } from 'perdure';
+  return `import { defineAgent, defineConfig } from 'perdure';
 import { fileTools, today } from 'perdure/tools';
-import { z } from 'zod';
-
-// A tool is a function with a schema. Its effect decides what happens to an interrupted call:
-// 'read' and 'keyed' calls are retried, a 'once' call is not.
-const countWords = defineTool({
-  name: 'count_words',
-  description: 'Counts the words of a text.',
-  input: z.object({ text: z.string() }),
-  effect: 'read',
-  execute: ({ text }) => text.split(/\\s+/).filter(Boolean).length,
-});
+import { countWords } from './tools/count-words.js';
 
 export const assistant = defineAgent({
   name: ${JSON.stringify(agent)},
@@ -142,6 +139,20 @@ export default defineConfig({
 `;
 }
 
+const STARTER_TOOL = `import { defineTool } from 'perdure';
+import { z } from 'zod';
+
+// A tool is a function with a schema. Its effect decides what happens to an interrupted call:
+// 'read' and 'keyed' calls are retried, a 'once' call is not.
+export const countWords = defineTool({
+  name: 'count_words',
+  description: 'Counts the words of a text.',
+  input: z.object({ text: z.string() }),
+  effect: 'read',
+  execute: ({ text }) => text.split(/\\s+/).filter(Boolean).length,
+});
+`;
+
 const TSCONFIG = `{
   "compilerOptions": {
     "target": "ES2023",
@@ -152,36 +163,23 @@ const TSCONFIG = `{
     "noEmit": true,
     "types": ["node"]
   },
-  "include": ["*.ts", "src", "test"]
+  "include": ["*.ts", "src", "tools", "test"]
 }
 `;
 
-const STARTER_TEST = `import { createClient, createWorker } from 'perdure';
-import { replyCall, replyText, scriptedModel, startTestServer } from 'perdure/testing';
+const STARTER_TEST = `import { defineAgent } from 'perdure';
+import { replyCall, replyText, runInMemory } from 'perdure/testing';
 import { expect, test } from 'vitest';
-import config, { assistant } from '../perdure.config.js';
+import { countWords } from '../tools/count-words.js';
 
-test('the assistant counts words with its tool', { timeout: 60_000 }, async () => {
-  // The model is scripted. The server, the worker, and the tool are real.
-  const model = scriptedModel([
-    replyCall('count_words', { text: 'one two' }),
-    replyText('It has two words.'),
-  ]);
-  // The agent has a limit in dollars, so its model needs a price.
-  const priced = { ...model, price: { input: 0, cachedInput: 0, output: 0 } };
-  const tested = { ...config, models: { [assistant.model ?? 'demo']: priced } };
-  const server = await startTestServer();
-  const { address, home } = server;
-  const worker = await createWorker({ config: tested, address, home });
-  const client = await createClient({ config: tested, address, home });
-  try {
-    const outcome = await client.run(assistant, 'How many words has "one two"?');
-    expect(outcome).toMatchObject({ status: 'completed', answer: 'It has two words.' });
-    expect(model.requests[1]?.messages.at(-1)?.text).toBe('2');
-  } finally {
-    await client.disconnect();
-    await worker.shutdown();
-    await server.close();
-  }
+test('an agent counts words with the tool', async () => {
+  const agent = defineAgent({ name: 'counter', instructions: 'Count.', tools: [countWords] });
+  // The model is scripted. The loop and the tool are those of a real run.
+  const run = await runInMemory(agent, {
+    message: 'How many words has "one two"?',
+    model: [replyCall('count_words', { text: 'one two' }), replyText('It has two words.')],
+  });
+  expect(run.outcome.answer).toBe('It has two words.');
+  expect(run.modelRequests[1]?.messages.at(-1)?.text).toBe('2');
 });
 `;
