@@ -4,7 +4,13 @@ import { sumOf } from '../../src/cli/commands/limits.js';
 import { UsageError } from '../../src/cli/context.js';
 import { deciderName, osUser } from '../../src/cli/input/option-parsers.js';
 import { checkDigest, requestNamed } from '../../src/cli/requests/decide.js';
-import { followUp, readChoice, readPlain, wordsOf } from '../../src/cli/requests/prompt.js';
+import {
+  completed,
+  followUp,
+  readChoice,
+  readPlain,
+  wordsOf,
+} from '../../src/cli/requests/prompt.js';
 import { approval, DIGEST } from './samples.js';
 
 describe('the digest that a person has seen', () => {
@@ -145,5 +151,53 @@ describe('the prompt', () => {
     expect(time?.read('10m')).toEqual({ as: 'raise', arguments: { wallMs: 600_000 } });
     expect(time?.read('soon')).toBe('expected a duration, such as 10m');
     for (const line of ['', '0', '-1', 'ten', '1.5']) expect(raise?.read(line)).toMatch('expected');
+  });
+
+  test('asks for the fields of a form one by one, and sends none that is left empty', async () => {
+    const form = {
+      type: 'object',
+      required: ['region', 'count', 'sure'],
+      properties: {
+        region: { type: 'string', enum: ['north', 'south'], default: 'north' },
+        count: { type: 'integer' },
+        sure: { type: 'boolean' },
+        tags: { type: 'array', items: { type: 'string' } },
+        ['__proto__']: { type: 'string' },
+        note: { type: 'string' },
+      },
+    };
+    const asks = approval({ kind: 'question', form: JSON.parse(JSON.stringify(form)) });
+    const lines = ['"south"', '', 'many', '3', 'maybe', 'yes', 'a, b', 'x', ''];
+    const asked: string[] = [];
+    const notes: string[] = [];
+    const given = await completed(
+      { as: 'answer', request: asks },
+      {
+        ask: async (question) => await Promise.resolve((asked.push(question), lines.shift() ?? '')),
+        note: (line) => void notes.push(line),
+      },
+    );
+    expect(JSON.parse(JSON.stringify(given))).toEqual(
+      JSON.parse(
+        '{"as":"answer","result":{"region":"south","count":3,"sure":true,"tags":["a","b"],"__proto__":"x"}}',
+      ),
+    );
+    expect(asked[0]).toBe('region (text, required) [one of "north", "south"; default "north"]:');
+    expect(notes).toEqual([
+      'expected a value: the field is required',
+      'expected a number',
+      'expected yes or no',
+    ]);
+  });
+
+  test('asks nothing more about an address, and for no reason that nobody would read', async () => {
+    const asks = approval({ kind: 'question', url: 'https://pay.test/1' });
+    const never = { ask: () => Promise.reject(new Error('asked')), note: () => undefined };
+    expect(await completed({ as: 'answer', request: asks }, never)).toEqual({
+      as: 'answer',
+      result: 'done',
+    });
+    expect(await completed({ as: 'deny', request: asks }, never)).toEqual({ as: 'deny' });
+    expect(await completed({ as: 'abandon', request: asks }, never)).toEqual({ as: 'abandon' });
   });
 });

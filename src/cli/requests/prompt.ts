@@ -4,10 +4,17 @@ import { LIMITS } from '../../core/definition/definition.js';
 import { PerdureError } from '../../core/errors.js';
 import { readPlanAnswer, readYesOrNo, shownActions } from '../../core/plan/confirm-plan.js';
 import type { PlannedAction } from '../../core/plan/plan.js';
+import { formLines } from '../../core/requests/server-ask.js';
 import { limitWord } from '../../core/requests/commands.js';
 import { visible } from '../../core/state/summaries.js';
 import { nodeOfCall } from '../../core/state/turn-definition.js';
-import { type Json, isObject, parseForeignJson } from '../../core/text/json.js';
+import {
+  type Json,
+  type JsonObject,
+  isJsonObject,
+  isObject,
+  parseForeignJson,
+} from '../../core/text/json.js';
 import { parseDuration } from '../../core/text/text.js';
 import type { Decision, DecisionKind, Request } from '../../core/transcript/request.js';
 import { resolveRequests } from '../../updates/decide.js';
@@ -104,6 +111,8 @@ export function followUp(as: DecisionKind, request: Request): FollowUp | null {
   switch (as) {
     case 'deny':
     case 'abandon':
+      // The server learns that it was declined, and no model reads a reason.
+      if (isServerAsk(request)) return null;
       return {
         question: 'Reason for the model (optional):',
         read: (line) => ({ as, ...(line.trim() !== '' && { note: line.trim() }) }),
@@ -117,9 +126,8 @@ export function followUp(as: DecisionKind, request: Request): FollowUp | null {
       return { question: 'All new arguments as JSON:', read: readArguments };
     case 'answer':
     case 'happened':
-      if (request.form !== undefined) {
-        return { question: 'The fields as a JSON object:', read: (line) => readResult(as, line) };
-      }
+      // Whoever says so has opened the address and is done there.
+      if (request.url !== undefined) return null;
       return request.kind === 'question' || request.kind === 'plan'
         ? { question: 'Your answer:', read: (line) => answered(as, line) }
         : { question: 'The result of the call as JSON:', read: (line) => readResult(as, line) };
@@ -131,6 +139,46 @@ export function followUp(as: DecisionKind, request: Request): FollowUp | null {
     default:
       return null;
   }
+}
+
+/** Whether an MCP server asks, with a form or an address. */
+function isServerAsk({ form, url }: Request): boolean {
+  return form !== undefined || url !== undefined;
+}
+
+/**
+ * Returns the value that a line gives a field of a form, or what is wrong with the line. The worker
+ * checks it against the whole schema.
+ */
+export function readField(
+  schema: Json | undefined,
+  line: string,
+): { readonly value: Json } | string {
+  const field = isJsonObject(schema) ? schema : {};
+  const text = line.trim();
+  const number = Number(text);
+  switch (field['type']) {
+    case 'string': {
+      // The choices are shown as JSON.
+      const quoted = /^".*"$/.test(text) ? parseForeignJson(text) : null;
+      return { value: quoted?.ok && typeof quoted.value === 'string' ? quoted.value : line };
+    }
+    case 'number':
+    case 'integer':
+      return text !== '' && Number.isFinite(number) ? { value: number } : 'expected a number';
+    case 'boolean': {
+      const yesOrNo = { true: 'yes', false: 'no' }[text] ?? readYesOrNo(text);
+      return yesOrNo === null ? 'expected yes or no' : { value: yesOrNo === 'yes' };
+    }
+    case 'array':
+      if (!text.startsWith('[')) return { value: text.split(/\s*,\s*/) };
+      break;
+    default:
+  }
+  const parsed = parseForeignJson(text);
+  if (!parsed.ok) return parsed.isJson ? parsed.problem : 'expected JSON';
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it was parsed from JSON
+  return { value: parsed.value as Json };
 }
 
 /** Returns the ids in a list with commas or blanks. */
@@ -240,7 +288,7 @@ async function askFor(
     if (choice === 'later') return null;
     if (choice === 'full') await show(context, prompted, true);
     else if (choice === null) context.note(unclearLine(request, choices));
-    else return await completed(context, { as: choice, request }, ask);
+    else return await completed({ as: choice, request }, { ask, note: context.note });
   }
 }
 
@@ -251,18 +299,51 @@ function unclearLine(request: Request, choices: string): string {
   return `Type one of: ${choices}${ids === undefined ? '' : ` (the actions are ${ids})`}`;
 }
 
-async function completed(
-  context: CliContext,
+/** Asks for what a choice needs beside itself, until it is complete. `note` shows what is wrong. */
+export async function completed(
   { as, request }: { readonly as: DecisionKind; readonly request: Request },
-  ask: (question: string) => Promise<string>,
+  {
+    ask,
+    note,
+  }: {
+    readonly ask: (question: string) => Promise<string>;
+    readonly note: (line: string) => void;
+  },
 ): Promise<Decided> {
-  const more = followUp(as, request);
-  if (more === null) return { as };
-  for (;;) {
-    const read = more.read(await ask(more.question));
-    if (typeof read !== 'string') return read;
-    context.note(read);
+  const askUntil = async <T>(question: string, read: (line: string) => T | string): Promise<T> => {
+    for (;;) {
+      const found = read(await ask(question));
+      if (typeof found !== 'string') return found;
+      note(found);
+    }
+  };
+  if (as === 'answer' && request.form !== undefined) {
+    return { as, result: await askFields(request.form, askUntil) };
   }
+  if (as === 'answer' && request.url !== undefined) return { as, result: 'done' };
+  const more = followUp(as, request);
+  return more === null ? { as } : await askUntil(more.question, more.read);
+}
+
+/** Asks for the fields of a form, one after the other. A field that is left empty is not sent. */
+async function askFields(
+  form: JsonObject,
+  askUntil: <T>(question: string, read: (line: string) => T | string) => Promise<T>,
+): Promise<JsonObject> {
+  const { properties, required } = form;
+  const lines = formLines(form);
+  const fields = isJsonObject(properties) ? Object.entries(properties) : [];
+  const content: (readonly [string, Json])[] = [];
+  for (const [index, [name, schema]] of fields.entries()) {
+    const hasDefault = isJsonObject(schema) && schema['default'] !== undefined;
+    const isNeeded = Array.isArray(required) && required.includes(name) && !hasDefault;
+    const given = await askUntil(`${visible(lines[index] ?? name)}:`, (line) => {
+      if (line.trim() !== '') return readField(schema, line);
+      return isNeeded ? 'expected a value: the field is required' : { value: null };
+    });
+    if (given.value !== null) content.push([name, given.value]);
+  }
+  return Object.fromEntries(content);
 }
 
 async function send(
