@@ -41,8 +41,8 @@ function addEvent(view, event) {
     case 'turn-begun':
       return push({ type: 'turn', turn: event.turn });
     case 'message-added': {
-      const { role, text, origin, by } = event.message;
-      if (role === 'user' && origin === undefined) return push({ type: 'user', text, by });
+      const { role, text, origin, by, door } = event.message;
+      if (role === 'user' && origin === undefined) return push({ type: 'user', text, by, door });
       if (role === 'assistant') return push({ type: 'reply', text, calls: [], supplied: true });
       return push({ type: 'note', text, title: origin === 'retrieved' ? 'document' : 'to the model' });
     }
@@ -122,7 +122,7 @@ function addEvent(view, event) {
     case 'request-closed': {
       view.requests.delete(event.request);
       const item = view.items.findLast((one) => one.type === 'asked' && one.request === event.request);
-      if (item) Object.assign(item, { to: at, as: event.as, by: event.by });
+      if (item) Object.assign(item, { to: at, as: event.as, by: event.by, door: event.door });
       return;
     }
     case 'work-blocked':

@@ -8,6 +8,9 @@ const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200
 export const visible = (text) =>
   String(text).replace(HIDDEN, (one) => `\\u{${one.codePointAt(0).toString(16)}}`);
 
+/** Who did something, and which door has verified it. */
+export const who = ({ by, door }) => visible(by) + (door ? ` (verified by ${visible(door)})` : '');
+
 export const money = (usd) => (usd === null || usd === undefined ? '–' : usd === 0 ? '$0' : `$${usd < 0.01 ? usd.toFixed(4) : usd.toFixed(2)}`);
 
 export function duration(ms) {

@@ -2,7 +2,7 @@
 import { follow, get, post, runPath } from './api.js';
 import { addEvents, emptyView } from './events.js';
 import { Graph } from './graph.js';
-import { Failure, Status, ago, duration, money, pretty, runLink, short, statusOf, useLoaded, useNow, visible } from './parts.js';
+import { Failure, Status, ago, duration, money, pretty, runLink, short, statusOf, useLoaded, useNow, visible, who } from './parts.js';
 import { RequestCard } from './request.js';
 import { html, useEffect, useRef, useState } from './vendor/htm-preact.js';
 
@@ -46,7 +46,7 @@ function labelOf(item) {
     case 'call':
       return visible(item.call.summary ?? `${item.call.name} ${item.call.arguments ?? ''}`);
     case 'asked':
-      return item.to === null ? visible(`waits for a person: ${item.why}`) : visible(`${item.as ?? 'withdrawn'}${item.by ? ` by ${item.by}` : ''}`);
+      return item.to === null ? visible(`waits for a person: ${item.why}`) : `${visible(item.as ?? 'withdrawn')}${item.by ? ` by ${who(item)}` : ''}`;
     case 'blocked':
       return visible(item.text);
     case 'node':
@@ -227,7 +227,7 @@ export function RunPage({ id }) {
 function Bubble({ item }) {
   switch (item.type) {
     case 'user':
-      return html`<li class="said user"><p>${visible(item.text)}</p>${item.by && html`<small>${visible(item.by)}</small>`}</li>`;
+      return html`<li class="said user"><p>${visible(item.text)}</p>${item.by && html`<small>${who(item)}</small>`}</li>`;
     case 'reply':
       if (item.text === '' && item.struck?.length === 0) return null;
       return html`<li class="said agent">${item.struck?.map((text) => html`<del>${visible(text)}</del>`)}${item.text && html`<p>${visible(item.text)}</p>`}</li>`;

@@ -1,3 +1,4 @@
+import { mayAnswer } from '../core/requests/answer-by-message.js';
 import type {
   ArgsField,
   PromptName,
@@ -164,7 +165,7 @@ function isJson(value: unknown): boolean {
 }
 
 /** A message with the values of its artifacts, which the client stores for the run. */
-export type MessageInput = Omit<Ask, 'artifacts'> & ArtifactsField;
+export type MessageInput = Omit<Ask, 'artifacts' | 'door'> & ArtifactsField;
 
 /** A message that is a named prompt of the agent, with its arguments. */
 export type NamedPromptMessage<Prompts, Name extends PromptName<Prompts>> = Omit<
@@ -184,3 +185,21 @@ export type OutgoingMessage<Prompts, Name extends PromptName<Prompts>> =
 export type SentPrompt<Prompts, Name> = [Name] extends [never]
   ? SentMessage
   : (DeliveredMessage & { readonly turn: TurnOf<PromptOutput<Prompts, Name>> }) | RecordedMessage;
+
+/**
+ * Returns what a message may decide, and when it was sent if that matters. Throws an `InputError`
+ * if it would decide for a client whose messages do not.
+ */
+export function answersOf(
+  { answers, message = '' }: Pick<MessageInput, 'answers' | 'message'>,
+  isMute: boolean,
+): Pick<Ask, 'answers' | 'sentAt'> {
+  if (isMute) {
+    if (answers === undefined || answers === false) return { answers: false };
+    throw new InputError(
+      'answers: expected none, because this client was created with answers: false; decide with `resolve`',
+    );
+  }
+  const isBound = answers === false || typeof answers === 'object';
+  return isBound || !mayAnswer(message) ? {} : { sentAt: Date.now() };
+}

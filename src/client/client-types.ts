@@ -6,6 +6,7 @@ import type {
   StartPrompt,
   TurnOf,
 } from '../core/definition/agent-types.js';
+import { actorOf } from '../core/input/actor.js';
 import type { Json, JsonObject } from '../core/text/json.js';
 import type { Attachment, SuppliedMessage } from '../core/transcript/messages.js';
 import type { Outcome } from '../core/transcript/outcome.js';
@@ -15,6 +16,7 @@ import type { ToolLock } from '../storage/tool-lock.js';
 import type { ConnectionSettings } from '../temporal/connection.js';
 import type { DecisionOptions, ResolveOptions } from '../updates/decide.js';
 import type { AgentLike, RunSettings } from '../updates/start.js';
+import type { ActorClaim } from '../workflows/messages/definitions.js';
 import { type OptionSchemas, checkOptions, expectedHidden } from '../validation/check-options.js';
 import type { ArtifactsField, AttachOptions, OutgoingMessage, SentPrompt } from './attach.js';
 import type { BatchOptions, BatchTask, RunBatch } from './batch.js';
@@ -355,14 +357,22 @@ type DecisionMethod = keyof typeof decisionOptions;
  * Returns a function that checks the options of a method and adds the client's actor, unless they
  * specify one. It throws an `InputError` for an option that the method does not have.
  */
-export function withActor(by: string | undefined) {
+export function withActor({ by, door }: ActorClaim) {
   return <Options extends DecisionOptions>(
     method: DecisionMethod,
     options?: Options,
-  ): Options | DecisionOptions => {
+  ): (Options | DecisionOptions) & ActorClaim => {
     if (options !== undefined) {
       checkOptions(method, { schema: decisionOptions[method], options });
     }
-    return { ...(by && { by }), ...options };
+    // A door verifies its own principal only.
+    return options?.by === undefined ? { ...options, ...actorOf({ by, door }) } : options;
   };
+}
+
+/** Only a server knows who has proven a name, so what a program says of that does not count. */
+export function withoutDoor<Fields extends object>(fields: Fields): Fields {
+  const copy: Fields & { door?: unknown } = { ...fields };
+  delete copy.door;
+  return copy;
 }

@@ -2,6 +2,7 @@ import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import type { LimitOptions } from '../core/definition/definition.js';
 import type { Typed, TypedPrompts } from '../core/definition/agent-types.js';
 import { InputError } from '../core/errors.js';
+import { describeRun } from '../history/read-run.js';
 import type { EffectiveLimits } from '../core/state/state.js';
 import type { Json } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
@@ -123,7 +124,7 @@ export interface ControlMethods {
 }
 
 /** Which runs to pause or resume, and who does so. */
-export interface AllRunsOptions extends ActorClaim {
+export interface AllRunsOptions extends Pick<ActorClaim, 'by'> {
   /** The agent's name. */
   readonly agent: string;
   /** A callback that is called after each run. */
@@ -359,4 +360,15 @@ export interface DecisionMethods {
    * ```
    */
   resumeAll(options: AllRunsOptions): Promise<AllRunsResult>;
+}
+
+/** Cancels a run; has no effect if the run has ended or ends in the meantime. */
+export async function cancelRun(client: Client, id: string): Promise<void> {
+  await describeRun(client, id);
+  await client.workflow
+    .getHandle(id)
+    .cancel()
+    .catch((error: unknown) => {
+      if (!(error instanceof WorkflowNotFoundError)) throw error;
+    });
 }

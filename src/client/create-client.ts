@@ -1,15 +1,13 @@
 import { deprecate } from 'node:util';
-import { Client, Connection, WorkflowNotFoundError } from '@temporalio/client';
+import { Client, Connection } from '@temporalio/client';
 import { z } from 'zod';
 import { InputError } from '../core/errors.js';
-import type { Ask } from '../core/input/inbox.js';
+import { actorOf } from '../core/input/actor.js';
 import { toLimits } from '../core/input/input.js';
-import { mayAnswer } from '../core/requests/answer-by-message.js';
 import { isObject } from '../core/text/json.js';
 import { type Keyring, keyringFrom } from '../encryption/keyring.js';
 import { dataConverter } from '../encryption/payload-codec.js';
 import { sealedBlobs } from '../encryption/sealed-stores.js';
-import { describeRun } from '../history/read-run.js';
 import { liveWorkers, readLiveHosts } from '../live/live-workers.js';
 import { type RunStreams, createRunStreams } from '../live/run-streams.js';
 import { locateTarget } from '../server/locate-target.js';
@@ -33,6 +31,7 @@ import {
   revokeGrant,
   setLimits,
 } from '../updates/decide.js';
+import type { ActorClaim } from '../workflows/messages/definitions.js';
 import { agentName, createRunInput, newRunId, startRun } from '../updates/start.js';
 import { type OptionSchemas, checkOptions, expectedHidden } from '../validation/check-options.js';
 import {
@@ -41,6 +40,7 @@ import {
   attach,
   claimAttachments,
   storeArtifacts,
+  answersOf,
 } from './attach.js';
 import { type BatchOptions, type BatchTask, createBatch } from './batch.js';
 import {
@@ -49,11 +49,13 @@ import {
   type SendOptions,
   type StartOptions,
   withActor,
+  withoutDoor,
 } from './client-types.js';
 import {
   type CancelOptions,
   type ControlMethods,
   type RunLike,
+  cancelRun,
   idOf,
   signalAllRuns,
   type OpenRequestFilter,
@@ -76,41 +78,28 @@ async function sendMessage(
     /** No message of the client decides. */
     readonly isMute: boolean;
   },
-  { start, by, ...updateOptions }: SendOptions,
+  { start, by, door, ...updateOptions }: SendOptions & ActorClaim,
 ): Promise<SentMessage> {
   const id = idOf(to.run);
   const given = typeof to.message === 'string' ? { message: to.message } : to.message;
   const { artifacts, ...fields } = given;
   const stored = await storeArtifacts(to.blobs, id, { artifacts });
-  const named = withId({ ...claim(by), ...fields, ...stored, ...answersOf(fields, to.isMute) });
+  const named = withId({
+    ...claim(by, door),
+    ...withoutDoor(fields),
+    ...stored,
+    ...answersOf(fields, to.isMute),
+  });
   const message = { ...named, ...(await claimAttachments(to.blobs, id, named)) };
   if (start === undefined) return await askRun(client, id, message, updateOptions);
   const { agent, ...settings } = start;
-  const input = createRunInput(agent, { ...claim(by), ...settings, open: true });
+  const input = createRunInput(agent, { ...claim(by, door), ...withoutDoor(settings), open: true });
   return await askOrStart(client, message, {
     id,
     taskQueue: to.taskQueue,
     input,
     ...updateOptions,
   });
-}
-
-/**
- * Returns what a message may decide, and when it was sent if that matters. Throws an `InputError`
- * if it would decide for a client whose messages do not.
- */
-function answersOf(
-  { answers, message = '' }: Pick<MessageInput, 'answers' | 'message'>,
-  isMute: boolean,
-): Pick<Ask, 'answers' | 'sentAt'> {
-  if (isMute) {
-    if (answers === undefined || answers === false) return { answers: false };
-    throw new InputError(
-      'answers: expected none, because this client was created with answers: false; decide with `resolve`',
-    );
-  }
-  const isBound = answers === false || typeof answers === 'object';
-  return isBound || !mayAnswer(message) ? {} : { sentAt: Date.now() };
 }
 
 /** The time limit for connecting; a reachable server answers in a fraction of it. */
@@ -149,7 +138,7 @@ function assertClientOptions(options: ClientOptions): void {
 export async function openClient(settings: ClientOptions): Promise<PerdureClient> {
   assertClientOptions(settings);
   assertOneSdk();
-  const { by, config, env = process.env, answers: mayAnswerBy } = settings;
+  const { config, env = process.env, answers: mayAnswerBy } = settings;
   const home = settings.home ?? perdureHome(env);
   const keyring = keyringFrom(settings.encryption ?? config?.encryption, env);
   const { client, disconnect } = await connect(settings, { env, home, keyring });
@@ -158,8 +147,23 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
   const { archive = stores.archive, blobs: givenBlobs = stores.blobs } = settings;
   const blobs = sealedBlobs(givenBlobs, keyring);
   const streams = openStreams(client, { home, env });
-  const withBy = withActor(by);
   const isMute = mayAnswerBy === false;
+  const place = { client, disconnect, config, archive, blobs, streams, taskQueue, isMute };
+  return clientFor(place, actorOf(settings));
+}
+
+/** What the clients of all actors share. */
+interface ClientPlace extends Omit<ClientParts, 'as'> {
+  readonly disconnect: () => Promise<void>;
+  readonly config: ClientOptions['config'];
+  /** No message of the client decides. */
+  readonly isMute: boolean;
+}
+
+function clientFor(place: ClientPlace, actor: ActorClaim): PerdureClient {
+  const { client, disconnect, config, archive, blobs, streams, taskQueue, isMute } = place;
+  const { by } = actor;
+  const withBy = withActor(actor);
   const methods: Omit<PerdureClient, 'run'> = {
     async start(agent, message, options = {}) {
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the run checks the arguments
@@ -170,8 +174,8 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
       const { id = newRunId(agentName(agent)), reuseId, artifacts, ...given } = all;
       assertKnownAgent(config, agent, given);
       const input = createRunInput(agent, {
-        ...(by && { by }),
-        ...given,
+        ...(given.by === undefined ? actor : {}),
+        ...withoutDoor(given),
         ...(await claimAttachments(blobs, id, given)),
         ...(await storeArtifacts(blobs, id, { artifacts })),
       });
@@ -179,16 +183,21 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
     },
     attach: (bytes, options = {}) => attach(blobs, bytes, options),
     fork: (run, given) =>
-      forkRun(client, idOf(run), { ...(by && { by }), ...given }, { blobs, archive, config }),
+      forkRun(
+        client,
+        idOf(run),
+        { ...(given.by === undefined ? actor : {}), ...withoutDoor(given) },
+        { blobs, archive, config },
+      ),
     async send(run, message, given = {}) {
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the run checks the arguments
       const options = given as SendOptions;
-      const actor = withBy('send', options);
+      const how = withBy('send', options);
       assertKnownAgent(config, options.start?.agent, options.start);
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the run checks the arguments
       const to = { run, message: message as string | MessageInput, taskQueue, blobs, isMute };
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the number has the type of the output
-      return (await sendMessage(client, to, { ...actor, ...options })) as never;
+      return (await sendMessage(client, to, { ...options, ...how })) as never;
     },
     async result(run, options = {}) {
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked by the agent itself
@@ -219,7 +228,14 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
   };
   const all = withFormerNames({ ...methods, run: runWith(methods) });
   const created = withExplainedErrors(all, { client, archive }, { path: 'client', run: null });
-  parts.set(created, { client, archive, blobs, streams, taskQueue });
+  parts.set(created, {
+    client,
+    archive,
+    blobs,
+    streams,
+    taskQueue,
+    as: (other) => clientFor(place, other),
+  });
   return created;
 }
 
@@ -255,6 +271,8 @@ export interface ClientParts {
   readonly blobs: BlobStore;
   readonly streams: RunStreams;
   readonly taskQueue: string;
+  /** Returns the same client for someone else: what it sends is by this actor. */
+  readonly as: (actor: ActorClaim) => PerdureClient;
 }
 
 const parts = new WeakMap<object, ClientParts>();
@@ -374,15 +392,4 @@ function controlMethods(client: Client, withBy: ReturnType<typeof withActor>): C
     setLimits: async (run, limits, options) =>
       await setLimits(client, idOf(run), toLimits(limits), withBy('setLimits', options)),
   };
-}
-
-/** Cancels a run; has no effect if the run has ended or ends in the meantime. */
-async function cancelRun(client: Client, id: string): Promise<void> {
-  await describeRun(client, id);
-  await client.workflow
-    .getHandle(id)
-    .cancel()
-    .catch((error: unknown) => {
-      if (!(error instanceof WorkflowNotFoundError)) throw error;
-    });
 }

@@ -7,7 +7,7 @@ import { SearchAttributeType, defineSearchAttributeKey } from '@temporalio/commo
 import { InputError, NoRunError, UnreadableError } from '../core/errors.js';
 import { requestMemo } from '../core/requests/open-requests.js';
 import type { RunStatus } from '../core/state/status.js';
-import { visible } from '../core/state/summaries.js';
+import { visible, actorText } from '../core/state/summaries.js';
 import { isObject, textField } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
 import { OFFERED, type Request, type RequestKind } from '../core/transcript/request.js';
@@ -326,8 +326,7 @@ export function decidedText(
   const { request = name, as, by, at } = made;
   const when = new Date(at).toISOString().replace(/\.\d+Z$/, 'Z');
   const what = as === 'expired' ? 'expired' : `was decided as ${as}`;
-  const who =
-    by === undefined ? (as === 'expired' ? '' : ' by an unnamed caller') : ` by ${visible(by)}`;
+  const who = by === undefined && as === 'expired' ? '' : ` by ${actorText(made)}`;
   return `request: ${visible(request)} of run ${visible(run)} ${what}${who} at ${when}, and cannot be decided again`;
 }
 

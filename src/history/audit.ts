@@ -1,3 +1,4 @@
+import { actorOf } from '../core/input/actor.js';
 import type { Client } from '@temporalio/client';
 import type { Limits } from '../core/definition/definition.js';
 import { NoRunError } from '../core/errors.js';
@@ -64,6 +65,8 @@ export type AuditFact = AuditAct & {
   readonly at: string;
   /** Who did it: a claim of 1 to 200 characters; absent if none was made. */
   readonly by?: string;
+  /** The door that has verified `by`, such as `http`; absent: a claim. */
+  readonly door?: string;
 };
 
 /** A line of an audit log. */
@@ -109,7 +112,7 @@ export function auditFacts({
     type: 'started',
     agent: input?.agent ?? '',
     definition: state?.config.definition.hash || null,
-    ...(input?.by !== undefined && { by: input.by }),
+    ...actorOf(input ?? {}),
   };
   // A new segment carries messages of the one before.
   const sent = new Set<number>();
@@ -128,7 +131,7 @@ export function auditFacts({
   const { ended, outcome } = last.view;
   return [
     started,
-    ...acts.map(({ at, by, act }): AuditFact => ({ ...place(at), ...(by && { by }), ...act })),
+    ...acts.map(({ at, act, ...who }): AuditFact => ({ ...place(at), ...actorOf(who), ...act })),
     ...(ended === null
       ? []
       : [
@@ -145,6 +148,7 @@ export function auditFacts({
 interface TimedAct {
   readonly at: number;
   readonly by?: string | undefined;
+  readonly door?: string | undefined;
   readonly act: AuditAct;
 }
 
@@ -179,13 +183,13 @@ function readActs(events: readonly HistoryEvent[]): {
 
 function sentBy(message: Message): readonly TimedAct[] {
   if (!isFromPerson(message)) return [];
-  const { n, turn, by, at, text, blob } = message;
+  const { n, turn, by, door, at, text, blob } = message;
   const digest = blob?.sha256 ?? sha256Hex(text);
-  return [{ at, by, act: { type: 'sent', digest, message: n, turn } }];
+  return [{ at, by, door, act: { type: 'sent', digest, message: n, turn } }];
 }
 
 function decidedBy({ decision, limits }: DecisionView): TimedAct {
-  const { what, at, by, request, as, call, refused } = decision;
+  const { what, at, by, door, request, as, call, refused } = decision;
   const act: AuditAct = {
     type: 'decided',
     what,
@@ -195,7 +199,7 @@ function decidedBy({ decision, limits }: DecisionView): TimedAct {
     ...(refused !== undefined && { refused }),
     ...(what === 'setLimits' && { limits }),
   };
-  return { at, by, act };
+  return { at, by, door, act };
 }
 
 function isFromPerson(message: Message): message is Message & { readonly role: 'user' } {

@@ -1,3 +1,4 @@
+import { actorOf } from '../core/input/actor.js';
 import { askingWork } from '../core/requests/open-requests.js';
 import { type PlanProgress, planProgress } from '../core/run/details.js';
 import { nextAction } from '../core/run/next-action.js';
@@ -314,8 +315,8 @@ function closedSteps(before: readonly string[], state: RunState | null): readonl
 
 function closedStep({ decisions = [] }: RunState, id: string): DurableStep {
   const made = decisions.findLast((one) => one.request === id && one.refused === undefined);
-  const { as = null, by } = made ?? {};
-  return { type: 'request-closed', request: id, as, ...(by !== undefined && { by }) };
+  const { as = null, ...who } = made ?? {};
+  return { type: 'request-closed', request: id, as, ...actorOf(who) };
 }
 
 /** Returns a step for each request that is newly open. */

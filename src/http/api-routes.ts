@@ -47,6 +47,20 @@ async function call(
   return await handlers[name as OperationName](input as never, caller);
 }
 
+/** The doors by the beginnings of their paths. All other paths are those of the HTTP API. */
+const DOORS = {
+  '/mcp': 'mcp',
+  '/v1/ui/': 'ui-stream',
+  '/v1/ag-ui/': 'ag-ui',
+  '/v1/responses': 'openai',
+  '/v1/conversations': 'openai',
+  '/v1/chat/': 'openai',
+};
+
+function doorOf(path: string): string {
+  return Object.entries(DOORS).find(([start]) => path.startsWith(start))?.[1] ?? 'http';
+}
+
 /** Returns who sent a request. */
 export function callerOf(
   context: GuardedContext,
@@ -54,7 +68,7 @@ export function callerOf(
 ): Caller {
   return {
     principal: context.get('principal'),
-    isVerified,
+    door: isVerified ? doorOf(context.req.path) : null,
     operationKey: context.req.header('idempotency-key') || null,
     signal: context.req.raw.signal,
   };

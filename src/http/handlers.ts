@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { assertKnownAgent } from '../client/fork-run.js';
+import type { PerdureClient } from '../client/client-types.js';
 import { type SeesRow, listRuns } from '../client/list.js';
 import { listRequests } from '../client/requests.js';
 import type { Right } from '../config.js';
@@ -32,12 +33,31 @@ import { type AgentView, requestView } from './views.js';
 /** Who calls an operation. */
 export interface Caller {
   readonly principal: Principal;
-  /** Whether the server has keys, so the name of the principal is proven. */
-  readonly isVerified: boolean;
+  /** The door that has verified the principal, such as `http`; null: the server has no keys. */
+  readonly door: string | null;
   /** The header `Idempotency-Key`; null if there is none. */
   readonly operationKey: string | null;
   /** Aborts when the caller is gone. */
   readonly signal: AbortSignal;
+}
+
+/** Returns the caller as runs record it. */
+export function actorOfCaller({ principal, door }: Pick<Caller, 'principal' | 'door'>): {
+  readonly by: string;
+  readonly door?: string;
+} {
+  return { by: principal.name, ...(door !== null && { door }) };
+}
+
+/** The most groups of a principal that are recorded with a decision, and their longest names. */
+const [MAX_GROUPS, MAX_GROUP_CHARACTERS] = [100, 200];
+
+/** Returns the groups of a caller as a decision records them: those that deciders can name. */
+function groupsOfCaller({ principal, door }: Caller): { readonly groups?: readonly string[] } {
+  const groups = principal.groups
+    .filter((name) => name.length <= MAX_GROUP_CHARACTERS)
+    .slice(0, MAX_GROUPS);
+  return door === null || groups.length === 0 ? {} : { groups };
 }
 
 export type Handlers = {
@@ -56,7 +76,7 @@ const MAX_LISTED = 200;
 /** Starts a run for a principal. The same operation never starts a second one. */
 export async function startFor(
   place: Place,
-  { principal, operationKey }: Pick<Caller, 'principal' | 'operationKey'>,
+  { principal, operationKey, door }: Pick<Caller, 'principal' | 'operationKey' | 'door'>,
   { id: given, ...fields }: ReadInput<'startRun'>,
 ): Promise<OperationOutput<'startRun'>> {
   const { client, agents, taskQueue } = place;
@@ -72,7 +92,7 @@ export async function startFor(
   const digest = sha256Hex(canonicalJson(fields));
   const id =
     given ?? (operationKey === null ? newRunId(agent) : idOfOperation(principal, operationKey));
-  const input = createRunInput(agent, { ...fields, by: principal.name });
+  const input = createRunInput(agent, { ...fields, ...actorOfCaller({ principal, door }) });
   try {
     const memo = startMemo(principal, digest);
     return { id: (await startRun(client, input, { id, taskQueue, memo })).id, repeated: false };
@@ -92,6 +112,29 @@ const ID_DIGITS = 24;
 /** Returns the id of the run that an operation of this principal starts. It is always the same. */
 function idOfOperation({ name }: Principal, key: string): string {
   return `http-${sha256Hex(canonicalJson([name, key])).slice(0, ID_DIGITS)}`;
+}
+
+const OWNER_DIGITS = 16;
+const MAX_OWN_CHARACTERS = 160;
+
+/**
+ * Returns the id under which a run records a message. Runs know ids of all senders together, so that of
+ * a principal has its mark: no principal can suppress a message of another, or get its answer. Without
+ * keys, there is one principal, and its ids are those of the command, too.
+ */
+function recordedId(caller: Pick<Caller, 'principal' | 'door'>, id: string): string {
+  if (caller.door === null) return id;
+  return markOf(caller) + (id.length > MAX_OWN_CHARACTERS ? sha256Hex(id) : id);
+}
+
+function markOf({ principal }: Pick<Caller, 'principal'>): string {
+  return `${sha256Hex(principal.name).slice(0, OWNER_DIGITS)}.`;
+}
+
+/** Returns the id that the caller gave a message of its own; any other as it is recorded. */
+export function ownId(caller: Pick<Caller, 'principal'>, recorded: string): string {
+  const mark = markOf(caller);
+  return recorded.startsWith(mark) ? recorded.slice(mark.length) : recorded;
 }
 
 /** Checks that a principal may cancel a run: one that it has started, or with the right `control`. */
@@ -165,10 +208,10 @@ type ReadNames =
 function readHandlers(place: Place, open: OpenFor): Pick<Handlers, ReadNames> {
   const { api, agents } = place;
   return {
-    whoAmI: async (_, { principal: { name, groups }, isVerified: verified }) => ({
+    whoAmI: async (_, { principal: { name, groups }, door }) => ({
       name,
       groups: [...groups],
-      verified,
+      verified: door !== null,
     }),
     listAgents: async (_, { principal }) => ({
       agents: agents
@@ -238,14 +281,15 @@ function readHandlers(place: Place, open: OpenFor): Pick<Handlers, ReadNames> {
 
 /** Returns the handlers that change something. Each is safe to repeat. */
 function writeHandlers(place: Place, open: OpenFor): Omit<Handlers, ReadNames> {
-  const { api } = place;
+  const as = (caller: Caller): PerdureClient => place.as(actorOfCaller(caller));
+  const how = { within: WITHIN } as const;
   const control = async (
     { run }: { readonly run: string },
     caller: Caller,
-    act: (options: { readonly by: string; readonly within: typeof WITHIN }) => Promise<unknown>,
+    act: (api: PerdureClient) => Promise<unknown>,
   ): Promise<{ readonly id: string }> => {
     await open(run, 'control', caller);
-    await act({ by: caller.principal.name, within: WITHIN });
+    await act(as(caller));
     return { id: run };
   };
   return {
@@ -254,11 +298,11 @@ function writeHandlers(place: Place, open: OpenFor): Omit<Handlers, ReadNames> {
       const { agent } = await open(run, 'talk', caller);
       if (said.context !== undefined) requireControl(caller.principal, agent);
       const { principal, operationKey } = caller;
-      // Ids of messages are shared by all senders; keys of operations are not.
-      const key = id ?? (operationKey === null ? null : idOfOperation(principal, operationKey));
+      const named = id === undefined ? null : recordedId(caller, id);
+      const key = named ?? (operationKey === null ? null : idOfOperation(principal, operationKey));
       // The words of a person never decide here: only `decide` does, with a digest.
       const message = { ...said, ...(key !== null && { id: key }), answers: false as const };
-      return await api.send(run, message, { by: caller.principal.name, within: WITHIN });
+      return await as(caller).send(run, message, how);
     },
     async decide({ run, decisions }, caller) {
       await open(run, 'decide', caller);
@@ -267,22 +311,22 @@ function writeHandlers(place: Place, open: OpenFor): Omit<Handlers, ReadNames> {
       const id = sha256Hex(canonicalJson([by, decisions]));
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the run checks predicates
       const checkedLater = decisions as unknown as readonly Decision[];
-      return { receipts: [...(await api.resolve(run, checkedLater, { by, id, within: WITHIN }))] };
+      const actor = { ...actorOfCaller(caller), ...groupsOfCaller(caller) };
+      const made = checkedLater.map((decision) => ({ ...decision, ...actor }));
+      return { receipts: [...(await place.api.resolve(run, made, { id, ...how }))] };
     },
     async cancelRun({ run, turn }, caller) {
       await openToCancel(place, caller.principal, run);
-      const { name: by } = caller.principal;
-      if (turn === undefined) await api.cancel(run);
-      else await api.cancel(run, { turn, by, within: WITHIN });
+      if (turn === undefined) await place.api.cancel(run);
+      else await as(caller).cancel(run, { turn, ...how });
       return { id: run };
     },
-    pauseRun: (input, caller) => control(input, caller, (how) => api.pause(input.run, how)),
-    resumeRun: (input, caller) => control(input, caller, (how) => api.resume(input.run, how)),
-    closeRun: (input, caller) => control(input, caller, (how) => api.close(input.run, how)),
+    pauseRun: (input, caller) => control(input, caller, (api) => api.pause(input.run, how)),
+    resumeRun: (input, caller) => control(input, caller, (api) => api.resume(input.run, how)),
+    closeRun: (input, caller) => control(input, caller, (api) => api.close(input.run, how)),
     async setLimits({ run, limits }, caller) {
       await open(run, 'control', caller);
-      const { name: by } = caller.principal;
-      return await api.setLimits(run, toLimits(limits), { by, within: WITHIN });
+      return await as(caller).setLimits(run, toLimits(limits), how);
     },
   };
 }

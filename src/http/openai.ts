@@ -15,7 +15,13 @@ import {
 } from './api-routes.js';
 import { type ErrorAnswer, HttpError } from './errors.js';
 import type { Guarded, GuardedContext } from './guard.js';
-import { type Caller, createHandlers, openToCancel, resultWithin } from './handlers.js';
+import {
+  type Caller,
+  actorOfCaller,
+  createHandlers,
+  openToCancel,
+  resultWithin,
+} from './handlers.js';
 import {
   chatBody,
   isRetry,
@@ -96,10 +102,10 @@ export function addOpenAiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
   });
   app.post('/v1/responses/:id/cancel', async (context) => {
     const { id, caller } = await opened(context, parts);
-    const { name: by } = caller.principal;
     await openToCancel(place, caller.principal, id.run);
-    await place.api
-      .cancel(id.run, { turn: id.turn, by, within: '30 seconds' })
+    await place
+      .as(actorOfCaller(caller))
+      .cancel(id.run, { turn: id.turn, within: '30 seconds' })
       .catch((error: unknown) => {
         // It has ended already.
         if (!RefusedError.isInstance(error)) throw error;
@@ -210,7 +216,7 @@ async function beginResponse(
 /** Sends the next message of a conversation. The same `id` is the same message. */
 async function sendNext(
   place: Place,
-  { principal }: Caller,
+  caller: Caller,
   given: {
     readonly run: string;
     readonly id: string;
@@ -218,13 +224,15 @@ async function sendNext(
   },
 ): Promise<ResponsePlace> {
   const { run, id, messages } = given;
+  const { principal } = caller;
   // The answer is the reply, so the right to send a message is not enough.
   await openRun(place, { principal, right: 'read', run });
   await openRun(place, { principal, right: 'talk', run });
   const [only] = messages;
   const text = messages.length === 1 && only ? { message: only.text } : { messages };
   const message = { ...text, id, answers: false as const };
-  const sent = await place.api.send(run, message, { by: principal.name, within: '30 seconds' });
+  const api = place.as(actorOfCaller(caller));
+  const sent = await api.send(run, message, { within: '30 seconds' });
   if (sent.delivered) return { run, turn: sent.turn };
   throw noWorker();
 }

@@ -16,7 +16,7 @@ import {
   whileRead,
 } from './api-routes.js';
 import type { Guarded, GuardedContext } from './guard.js';
-import { type Caller, createHandlers, startFor } from './handlers.js';
+import { type Caller, createHandlers, ownId, startFor } from './handlers.js';
 import { sseEvent, sseResponse } from './sse.js';
 
 /** A chunk of the UI message stream of the AI SDK. */
@@ -140,7 +140,7 @@ export function addUiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
       if (one.role === 'tool' || one.text === '' || (one.role === 'assistant' && isCurrent))
         return [];
       if (one.role === 'user' && one.origin !== undefined) return [];
-      const own = one.role === 'user' ? one.id : undefined;
+      const own = one.role === 'user' && one.id ? ownId(caller, one.id) : undefined;
       const text = { type: 'text', text: one.text, state: 'done' };
       return [{ id: own || `m${one.n}`, role: one.role, parts: [text] }];
     });

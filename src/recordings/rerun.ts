@@ -357,7 +357,7 @@ function joinedAfter(
 }
 
 function limitsIn(input: Json): Limits {
-  const { by: _by, ...limits } = isObject(input) ? input : {};
+  const { by: _by, door: _door, ...limits } = isObject(input) ? input : {};
   return limits;
 }
 

@@ -3,7 +3,7 @@ import type { Client } from '@temporalio/client';
 import type { UpdateDefinition } from '@temporalio/common';
 import type { Limits } from '../core/definition/definition.js';
 import { InputError } from '../core/errors.js';
-import { checkBy } from '../core/input/input.js';
+import { actorOf, actorProblem } from '../core/input/actor.js';
 import { MAX_DECISIONS } from '../core/requests/refusal.js';
 import type { EffectiveLimits } from '../core/state/state.js';
 import { isTooDeep, tooDeep, wellFormedJson } from '../core/text/json.js';
@@ -24,7 +24,10 @@ import {
 import { type UpdateOptions, executeUpdate } from './execute-update.js';
 
 /** How long to try sending a decision, and who makes it. */
-export interface DecisionOptions extends UpdateOptions, ActorClaim {}
+export interface DecisionOptions extends UpdateOptions, Pick<ActorClaim, 'by'> {}
+
+/** The same for callers that may name a door. */
+type ClaimOptions = DecisionOptions & ActorClaim;
 
 /**
  * Pauses a run: work in flight finishes, and nothing more is started. Needs a worker. Rejects with
@@ -94,10 +97,10 @@ export async function setLimits(
  * Returns who acts, as recorded with a message or decision. Throws an `InputError` if `by` is
  * invalid.
  */
-export function claim(by: string | undefined): ActorClaim {
-  const problem = checkBy(by);
+export function claim(by: string | undefined, door?: string): ActorClaim {
+  const problem = actorProblem({ by, door });
   if (problem !== null) throw new InputError(problem);
-  return by === undefined ? {} : { by };
+  return actorOf({ by, door });
 }
 
 /** Sends a decision. Every try uses the same update id, and the run executes an id only once. */
@@ -108,10 +111,10 @@ async function sendDecision<Answer, Fields extends object>(
     readonly update: UpdateDefinition<Answer, [Fields & ActorClaim]>;
     readonly fields: Fields;
   },
-  { by, ...options }: DecisionOptions = {},
+  { by, door, ...options }: ClaimOptions = {},
 ): Promise<Answer> {
   const handle = client.workflow.getHandle(id);
-  const args: [Fields & ActorClaim] = [{ ...decision.fields, ...claim(by) }];
+  const args: [Fields & ActorClaim] = [{ ...decision.fields, ...claim(by, door) }];
   const update = { args, updateId: randomUUID() };
   const send = (): Promise<Answer> => handle.executeUpdate(decision.update, update);
   return await executeUpdate(client, { id }, send, options);

@@ -207,6 +207,7 @@ export function agentName(agent: AgentLike<unknown>): string {
 export function createRunInput(
   agent: AgentLike<unknown>,
   given: RunSettings & {
+    readonly door?: string;
     readonly message?: string;
     readonly messages?: readonly SuppliedMessage[];
     readonly prompt?: string;

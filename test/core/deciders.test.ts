@@ -32,6 +32,19 @@ test.each<[Deciders, string, boolean]>([
   expect(deciderProblem([deciders], { by, requesters: asked }) === null).toBe(may);
 });
 
+test('a group is those whom a door has verified as its members', () => {
+  const may = (by: string, groups?: readonly string[]): boolean =>
+    deciderProblem([['ada', 'group:ops']], { by, groups, requesters: asked }) === null;
+  expect([may('ada'), may('bo', ['ops']), may('bo', ['dev']), may('bo')]).toEqual([
+    true,
+    true,
+    false,
+    false,
+  ]);
+  // A person whose name looks like a group is not the group.
+  expect(may('group:ops')).toBe(false);
+});
+
 test('a message that waits to join the turn excludes its sender, and makes nobody a requester', () => {
   const people = { requesters: ['ann'], joining: ['bob'] };
   const may = (deciders: Deciders, by: string): boolean =>

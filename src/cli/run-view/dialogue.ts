@@ -7,7 +7,7 @@ import type {
   ToolCall,
   UserMessage,
 } from '../../core/transcript/messages.js';
-import { formatBytes, visible } from '../../core/state/summaries.js';
+import { formatBytes, visible, actorText } from '../../core/state/summaries.js';
 import { printable } from '../../core/text/text.js';
 import type { PlacedNodeStep } from '../../history/run-transcript.js';
 import { type Palette, formatTime } from '../format/format.js';
@@ -171,7 +171,8 @@ function userName(message: UserMessage): string {
   return `${senderName(message)}${refused === undefined ? '' : REFUSED[refused]}`;
 }
 
-function senderName({ document, origin, pinned, compacts, side, by, node }: UserMessage): string {
+function senderName(message: UserMessage): string {
+  const { document, origin, pinned, compacts, side, by, node } = message;
   if (compacts !== undefined) {
     return `perdure · summary, replaces #${compacts.from} to #${compacts.to} for the model`;
   }
@@ -181,7 +182,7 @@ function senderName({ document, origin, pinned, compacts, side, by, node }: User
   if (origin === 'retrieved') {
     return visible(`retrieved ${document?.source ?? document?.id ?? 'document'}`);
   }
-  const name = by === undefined ? 'user' : `user (${visible(by)})`;
+  const name = by === undefined ? 'user' : `user (${actorText(message)})`;
   return pinned ? `${name} · pinned` : name;
 }
 

@@ -3,7 +3,7 @@ import type { AttemptReport } from '../../core/transcript/outcome.js';
 import type { RunReading } from '../../history/read-run.js';
 import { waitingFor } from '../../history/projection.js';
 import { isOpenStatus, statusName, statusText, type RunStatus } from '../../core/state/status.js';
-import { visible } from '../../core/state/summaries.js';
+import { visible, actorText } from '../../core/state/summaries.js';
 import { printable } from '../../core/text/text.js';
 import { modelText } from '../reports/report-run.js';
 import {
@@ -158,12 +158,12 @@ function newestOf(total = 0, rows: readonly (readonly string[])[]): readonly str
   return [...(older > 0 ? [`the newest ${rows.length}, and ${older} more`] : []), ...columns(rows)];
 }
 
-/** Lists people's decisions. Their names are unverified claims. */
+/** Lists people's decisions. A name that no door has verified is a claim. */
 function decidedLines({ decisions = [], decisionsTotal }: RunStatus): readonly string[] {
   const rows = decisions.map((decision) => [
     formatTime(decision.at),
     visible(decisionText(decision)),
-    decision.by === undefined ? 'by an unnamed caller' : `by ${visible(decision.by)}`,
+    `by ${actorText(decision)}`,
   ]);
   return newestOf(decisionsTotal, rows);
 }
@@ -188,11 +188,11 @@ function decisionText({ what, turn, call, request, as, refused }: RecordedDecisi
 /** Lists approvals that cover later calls. */
 function grantLines({ grants = [] }: RunStatus): readonly string[] {
   return columns(
-    grants.map(({ id, shown, at, by }) => [
+    grants.map(({ id, shown, at, ...who }) => [
       visible(id),
       visible(shown),
       formatTime(at),
-      by === undefined ? 'by an unnamed caller' : `by ${visible(by)}`,
+      `by ${actorText(who)}`,
     ]),
   );
 }

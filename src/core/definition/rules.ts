@@ -9,7 +9,10 @@ import {
 } from './predicate.js';
 import type { Effect } from './tool-definition.js';
 
-/** Who may decide: the one who asked for the turn, anyone else, or one of these names. */
+/**
+ * Who may decide: the one who asked for the turn, anyone else, or one of these names. `group:ops` is
+ * whoever a door has verified as a member of the group `ops`.
+ */
 export type Deciders = 'requester' | 'not_requester' | readonly string[];
 
 const MAX_NAMES = 50;
@@ -18,6 +21,8 @@ const MAX_NAME_CHARACTERS = 200;
 /** The person who decides, and the people behind the turn. */
 export interface Deciding {
   readonly by: string | undefined;
+  /** The groups of that person, as a door has verified them. */
+  readonly groups?: readonly string[] | undefined;
   /** All who have sent messages for the turn, and for the turns of its callers. */
   readonly requesters: readonly string[];
   /** The senders of messages that have not joined the turn yet. They do not count as requesters. */
@@ -32,7 +37,7 @@ export interface Deciding {
  */
 export function deciderProblem(
   deciders: readonly Deciders[],
-  { by, requesters, joining = [], anonymous = false }: Deciding,
+  { by, groups = [], requesters, joining = [], anonymous = false }: Deciding,
 ): string | null {
   if (deciders.length === 0) return null;
   if (by === undefined) {
@@ -44,7 +49,7 @@ export function deciderProblem(
     if (each === 'not_requester') {
       return !anonymous && requesters.length > 0 && ![...requesters, ...joining].includes(by);
     }
-    return Array.isArray(each) && each.includes(by);
+    return Array.isArray(each) && each.some((name) => isNamed(name, by, groups));
   });
   if (allowed) return null;
   const isUnknown =
@@ -54,6 +59,14 @@ export function deciderProblem(
     requesters.length === 0 ? 'it began without `by`' : 'one of its messages has no `by`';
   const hint = isUnknown ? `; the run does not know its requester, because ${began}` : '';
   return `by: expected ${decidersText(deciders)}, got ${show(by)}${hint}`;
+}
+
+const GROUP = 'group:';
+
+/** Whether a name in a list of deciders means this person. A person who is called as a group is none. */
+function isNamed(name: unknown, by: string, groups: readonly string[]): boolean {
+  if (typeof name !== 'string') return false;
+  return name.startsWith(GROUP) ? groups.includes(name.slice(GROUP.length)) : name === by;
 }
 
 /** Returns who may decide, in words. */

@@ -1,3 +1,4 @@
+import { checkBy, checkDoor } from './actor.js';
 import { utf8ToBytes } from '@noble/hashes/utils.js';
 import { checkFork, type ForkInput, forksAtNode } from './fork-input.js';
 import {
@@ -118,7 +119,6 @@ function isLimit(name: keyof LimitSet, value: unknown): boolean {
 /** Maximum number of tags. The memo holds them, and the server limits its size. */
 const MAX_TAGS = 50;
 const MAX_TAG_CHARACTERS = 200;
-const MAX_BY_CHARACTERS = 200;
 
 /** Returns what is wrong with the tags of an input, or null. */
 function checkTags(value: unknown): string | null {
@@ -132,13 +132,6 @@ function checkTags(value: unknown): string | null {
 
 function isTag(value: unknown): boolean {
   return typeof value === 'string' && value !== '' && value.length <= MAX_TAG_CHARACTERS;
-}
-
-/** Returns the problem with a claimed decider's name, or null. */
-export function checkBy(value: unknown): string | null {
-  if (value === undefined) return null;
-  if (typeof value === 'string' && value !== '' && value.length <= MAX_BY_CHARACTERS) return null;
-  return `by: expected a string of 1–${MAX_BY_CHARACTERS} characters, got ${show(value)}`;
 }
 
 export { show } from '../text/text.js';
@@ -192,6 +185,8 @@ export interface RunInput {
   readonly called?: CallOrigin;
   /** Who started the run: a claim of 1 to 200 characters, recorded and not verified. */
   readonly by?: string;
+  /** The door that has verified `by`, such as `http`; absent: `by` is a claim. Only a server sets it. */
+  readonly door?: string;
   /**
    * Everyone for whom an agent calls this one: who asked for the calling turn and for the turns
    * above it. Only a calling agent sets it.
@@ -256,6 +251,7 @@ const CHECKS: FieldChecks<RunInput> = {
   fork: checkFork,
   called: checkCalled,
   by: checkBy,
+  door: checkDoor,
   requesters: checkRequesters,
   rules: (value) => rulesProblem(value),
   tenant: checkTenant,

@@ -1,3 +1,4 @@
+import { actorOf } from '../input/actor.js';
 import { findTool } from '../calls/batch.js';
 import { type Verdict, asksNoMore } from '../definition/rules.js';
 import type { CheckDecisionResult, RunFunctionResult } from '../guards/recorded.js';
@@ -229,13 +230,13 @@ function undoDecided(
 }
 
 function recordOf({ request, name }: AskingWork, { decision, id, at }: Made): RecordedDecision {
-  const { as, by } = decision;
+  const { as } = decision;
   const call = request.kind === 'limit' ? {} : { call: name };
   return {
     what: 'resolve',
     id,
     at,
-    ...(by !== undefined && { by }),
+    ...actorOf(decision),
     request: request.id,
     ...call,
     as,

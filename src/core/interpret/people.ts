@@ -2,7 +2,7 @@ import { findTool } from '../calls/batch.js';
 import type { Limits } from '../definition/definition.js';
 import type { FollowRunResult } from '../guards/recorded.js';
 import type { Ask } from '../input/inbox.js';
-import { checkBy } from '../input/input.js';
+import { actorProblem, actorOf } from '../input/actor.js';
 import { askingWork } from '../requests/open-requests.js';
 import { isAllowed } from '../requests/raise-requests.js';
 import { isLoaded } from '../rules/limits.js';
@@ -110,7 +110,7 @@ function resumes({ paused: wasPaused, work }: RunState): readonly RunEvent[] {
 
 function limitsIn(input: unknown): Limits {
   if (!isObject(input)) return {};
-  const { by: _, ...limits } = input;
+  const { by: _, door: _door, ...limits } = input;
   return limits;
 }
 
@@ -121,15 +121,19 @@ function decisionOf(
 ): RecordedDecision {
   const { turn } = state;
   const fields = isObject(input) ? input : {};
-  const by = textField(fields, 'by');
   return {
     what,
     id,
     at,
-    ...(by !== '' && { by }),
+    ...actorIn(fields),
     ...(what === 'cancelTurn' && { turn: turn.number }),
     ...(what === 'undo' && { call: callToUndo(state, callIn(fields), at)?.call.id ?? '' }),
   };
+}
+
+function actorIn(fields: Record<string, unknown>): ReturnType<typeof actorOf> {
+  const [by, door] = [textField(fields, 'by'), textField(fields, 'door')];
+  return actorOf({ by: by || undefined, door: door || undefined });
 }
 
 /** Returns the decisions in the argument of a validated update. */
@@ -207,8 +211,8 @@ export function resumed(state: RunState, signal: Claimed): readonly RunEvent[] {
 type Claimed = Pick<Update, 'input' | 'at'>;
 
 function signaled(what: 'pause' | 'resume', { input, at }: Claimed): RunEvent {
-  const by = isObject(input) && checkBy(input['by']) === null ? textField(input, 'by') : '';
-  return { type: 'decision-recorded', decision: { what, id: '', at, ...(by !== '' && { by }) } };
+  const fields = isObject(input) && actorProblem(input) === null ? input : {};
+  return { type: 'decision-recorded', decision: { what, id: '', at, ...actorIn(fields) } };
 }
 
 /** Returns the events of a called agent's ended run. */

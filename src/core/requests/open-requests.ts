@@ -54,6 +54,7 @@ export function toRequest(state: RunState, work: AskingWork, run: string): Reque
     ...(call?.summary !== undefined && { summary: printedLine(call.summary) }),
     why,
     requester: state.turn.by?.[0] ?? null,
+    ...(state.turn.door !== undefined && { requesterDoor: state.turn.door }),
     raisedAt,
     expiresAt,
     onExpiry: kind === 'limit' ? 'stop' : 'deny',

@@ -61,11 +61,16 @@ export function presentRequest(request: Presented): Presentation {
     tool: toolFields(request),
     reasons: reasonFields(request),
     people: [
-      ['asked by', request.requester == null ? 'unknown' : `${request.requester} (not verified)`],
+      ['asked by', requesterText(request)],
       ['may decide', decidersText(request.deciders ?? [])],
     ],
     foreign: quotesOf(request),
   };
+}
+
+function requesterText({ requester, requesterDoor: door }: Presented): string {
+  if (requester == null) return 'unknown';
+  return `${requester} (${door === undefined ? 'not verified' : `verified by ${door}`})`;
 }
 
 const ASKED: Readonly<Record<Request['kind'], string>> = {

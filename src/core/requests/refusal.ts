@@ -71,7 +71,7 @@ function oneProblem(
     : `${path}: ${EXPECTED}, got ${show(given)}`;
   if (shape !== null || !isDecision(given)) return malformed(shape ?? `${path}: ${EXPECTED}`);
   const decision = given;
-  const { request: id, as, by } = decision;
+  const { request: id, as, by, groups } = decision;
   if (seen.has(id)) {
     return malformed(`${path}.request: expected each request once, got "${id}" again`);
   }
@@ -86,7 +86,7 @@ function oneProblem(
     const message = `as: expected one of ${request.decisions.join(', ')} for ${id}, got "${as}"`;
     return { reason: 'not_offered', message };
   }
-  const notDecider = deciderProblem(request.deciders, { by, ...peopleOf(state) });
+  const notDecider = deciderProblem(request.deciders, { by, groups, ...peopleOf(state) });
   if (notDecider !== null) return { reason: 'not_a_decider', message: notDecider };
   if (work.proposal !== undefined) {
     const message = `request: another decision about ${id} is being checked; try again when it is`;

@@ -10,14 +10,8 @@ import {
   inboxProblem,
   jsonLength,
 } from '../input/inbox.js';
-import {
-  type FieldChecks,
-  checkBy,
-  checkFields,
-  checkFlag,
-  checkText,
-  show,
-} from '../input/input.js';
+import { checkBy, actorOf, checkDoor } from '../input/actor.js';
+import { type FieldChecks, checkFields, checkFlag, checkText, show } from '../input/input.js';
 import { misfitProblem, promptMessageProblem, promptText } from '../input/named-prompt.js';
 import {
   checkArtifacts,
@@ -89,6 +83,7 @@ const CHECKS: FieldChecks<Ask> = {
   refresh: (value) => checkFlag('refresh', value),
   attachments: checkAttachments,
   by: checkBy,
+  door: checkDoor,
   answers: checkAnswers,
   sentAt: checkSentAt,
   input: covered,
@@ -244,7 +239,7 @@ export function acceptMessage(
     ...(ask.settings && { settings: ask.settings }),
     ...(ask.pin && { pinned: true as const }),
     ...(ask.refresh && { refresh: true as const }),
-    ...(ask.by !== undefined && { by: ask.by }),
+    ...actorOf(ask),
   };
   return { receipt: { turn }, event: { type: 'message-received', message }, answer };
 }

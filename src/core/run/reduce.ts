@@ -1,3 +1,4 @@
+import { actorOf } from '../input/actor.js';
 import { attachArtifacts, nameArtifacts } from '../calls/artifacts.js';
 import {
   fillBatch,
@@ -92,7 +93,7 @@ function joinMessages(state: RunState, at: number, isBegun = true): RunState {
   );
   return taken.reduce<RunState>(
     (current, message) => {
-      const { id, pinned, attachments, artifacts, by, input, messages = [] } = message;
+      const { id, pinned, attachments, artifacts, input, messages = [] } = message;
       const next = artifacts === undefined ? current : attachArtifacts(current, artifacts, at);
       const before = messages
         .slice(0, -1)
@@ -106,7 +107,7 @@ function joinMessages(state: RunState, at: number, isBegun = true): RunState {
         ...(attachments && { attachments }),
         id,
         ...(pinned && fitsPinned(before, message) && { pinned }),
-        ...(by !== undefined && { by }),
+        ...actorOf(message),
       });
     },
     withNewest({ ...noted, inbox }, taken),
@@ -154,7 +155,13 @@ function withRequesters(state: RunState, taken: readonly Incoming[], isBegun: bo
   // Without any name, the requesters are unknown anyway.
   if (by.length === 0) return state;
   const anonymous = (isBegun && before === undefined) || taken.some(isAnonymous);
-  return withTurn(state, { by, ...(anonymous && { anonymous: true }) });
+  const first = taken.find((message) => namesIn([message]).length > 0);
+  const door = before === undefined ? first?.door : state.turn.door;
+  return withTurn(state, {
+    by,
+    ...(anonymous && { anonymous: true }),
+    ...(door !== undefined && { door }),
+  });
 }
 
 /** Returns the next state of a run. Pure: equal inputs produce equal states on every machine. */

@@ -1,4 +1,5 @@
 import { forksAtNode } from '../input/fork-input.js';
+import { actorOf } from '../input/actor.js';
 import { type RunInput, isProblem, parseRunInput } from '../input/input.js';
 import { hasOwnHash, unloadedConfig } from '../rules/limits.js';
 import { reduce } from '../run/reduce.js';
@@ -37,7 +38,7 @@ export function firstState({ input, at, root, firstRunId }: Beginning): RunState
     firstRunId,
   };
   if (text === undefined) return state;
-  const { by, requesters } = input;
+  const { requesters } = input;
   const message = {
     id: '',
     text,
@@ -45,7 +46,7 @@ export function firstState({ input, at, root, firstRunId }: Beginning): RunState
     ...(attachments && { attachments }),
     ...(input.artifacts && { artifacts: input.artifacts }),
     ...(turnContext && { context: turnContext }),
-    ...(by !== undefined && { by }),
+    ...actorOf(input),
     ...(requesters && { requesters }),
     ...(fields && { input: fields }),
     ...(input.messages && { messages: input.messages }),

@@ -1,3 +1,4 @@
+import { actorOf } from '../input/actor.js';
 import { holds, predicateText } from '../definition/predicate.js';
 import { type Deciding, deciderProblem } from '../definition/rules.js';
 import { isAnonymous, namesIn } from '../input/inbox.js';
@@ -17,7 +18,7 @@ const REMEMBERED_GRANTS = 100;
 export function peopleOf({
   turn,
   inbox,
-}: Pick<RunState, 'turn' | 'inbox'>): Required<Omit<Deciding, 'by'>> {
+}: Pick<RunState, 'turn' | 'inbox'>): Required<Omit<Deciding, 'by' | 'groups'>> {
   const waiting = inbox.waiting.filter((message) => message.turn === turn.number);
   const { by, anonymous = by === undefined } = turn;
   const isUnknown = anonymous || waiting.some(isAnonymous);
@@ -35,7 +36,10 @@ export function grantFor(
   return grants.find((grant) => {
     if (!covers(grant, call)) return false;
     // The person who created the grant must also be allowed to decide about this call.
-    return deciderProblem(verdict.deciders ?? [], { by: grant.by, ...people }) === null;
+    return (
+      deciderProblem(verdict.deciders ?? [], { by: grant.by, groups: grant.groups, ...people }) ===
+      null
+    );
   });
 }
 
@@ -65,12 +69,19 @@ export function withGrant(
 
 /** Returns the grant of an approval for later calls; null if it covers this call alone. */
 export function toGrant(
-  { grant, request, by }: Decision,
+  { grant, request, groups, ...decision }: Decision,
   { call, at }: { readonly call: ToolCall; readonly at: number },
 ): Omit<Grant, 'id'> | null {
   if (grant === undefined) return null;
   const { scope, where } = grant;
-  const base = { tool: call.name, scope, request, at, ...(by !== undefined && { by }) };
+  const base = {
+    tool: call.name,
+    scope,
+    request,
+    at,
+    ...actorOf(decision),
+    ...(groups && { groups }),
+  };
   if (scope === 'same_call') {
     const parsed = call.parsed && { parsed: call.parsed.digest };
     return {

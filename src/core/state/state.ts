@@ -29,8 +29,10 @@ export interface RecordedDecision {
   readonly id: string;
   /** Unix time in ms, by the workflow's clock. */
   readonly at: number;
-  /** Who decided: a claim of the caller, which perdure records and does not verify. */
+  /** Who decided: a claim of the caller, unless a door has verified it. */
   readonly by?: string;
+  /** The door that has verified `by`; absent: a claim. */
+  readonly door?: string;
   /** For `cancelTurn`: the number of the turn that was canceled. */
   readonly turn?: number;
   /** For `resolve`: the request's id and the decision; `expired` if no decision came in time. */

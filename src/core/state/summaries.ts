@@ -1,5 +1,6 @@
 import { utf8ToBytes } from '@noble/hashes/utils.js';
 import type { AgentDefinition } from '../definition/definition.js';
+import type { Actor } from '../input/actor.js';
 import { type Json, isObject, parseJson } from '../text/json.js';
 import { headOf, printable } from '../text/text.js';
 import type { Message, RunArtifact, ToolCall } from '../transcript/messages.js';
@@ -70,6 +71,12 @@ export function visible(text: string): string {
   // An escape is never shorter than the character.
   const shown = printable(text.slice(0, 2 * SUMMARY_CHARACTERS)).replaceAll(/[\n\t]/g, ' ');
   return cut(shown, SUMMARY_CHARACTERS);
+}
+
+/** Returns who acted, in words, and the door that has verified it. */
+export function actorText({ by, door }: Actor): string {
+  if (by === undefined) return 'an unnamed caller';
+  return `${visible(by)}${door === undefined ? '' : ` (verified by ${visible(door)})`}`;
 }
 
 /** Cuts a text, never inside a surrogate pair. */

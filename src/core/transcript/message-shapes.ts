@@ -147,6 +147,8 @@ export const decisionShape = fields<Decision>({
   note: optional(text),
   grant: optional(requestedGrant),
   by: optional(text),
+  door: optional(text),
+  groups: optional(list(text)),
   patched: optional(yes),
 });
 
@@ -161,6 +163,8 @@ export const grantShape = fields<Grant>({
   request: text,
   at: amount,
   by: optional(text),
+  door: optional(text),
+  groups: optional(list(text)),
 });
 
 export const blobShape = fields<BlobRef>({ sha256: hex(64), bytes: count });
@@ -245,6 +249,7 @@ export const messageShape = tagged<Message, 'role'>('role', {
     blob: optional(blobShape),
     id: optional(text),
     by: optional(text),
+    door: optional(text),
     pinned: optional(yes),
     side: optional(yes),
     refused: optional(refusedShape),

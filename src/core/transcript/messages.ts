@@ -244,6 +244,8 @@ export interface UserMessage extends MessagePosition {
   readonly id?: string;
   /** Who sent it: a claim of the sender. The model never sees it. */
   readonly by?: string;
+  /** The door that has verified `by`; absent: a claim. */
+  readonly door?: string;
   /** The message stays verbatim when older messages are summarized. */
   readonly pinned?: true;
   /** The message is part of a side branch, so it is not in the canonical transcript. */

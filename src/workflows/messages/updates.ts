@@ -1,7 +1,8 @@
 import { condition, currentUpdateInfo, setHandler } from '@temporalio/workflow';
 import type { Limits } from '../../core/definition/definition.js';
 import type { Ask, AskReceipt } from '../../core/input/inbox.js';
-import { checkBy, checkLimits } from '../../core/input/input.js';
+import { actorProblem } from '../../core/input/actor.js';
+import { checkLimits } from '../../core/input/input.js';
 import { limitsCost } from '../../core/interpret/activities.js';
 import { type Refused, decisionProblem } from '../../core/requests/refusal.js';
 import { isLoaded } from '../../core/rules/limits.js';
@@ -49,7 +50,7 @@ function decide<T>(run: RunContext, name: ControlDecision, input: unknown, answe
 
 /** Returns what is wrong with the claim in an update's argument, or null. */
 function claimProblem(input: unknown): string | null {
-  return isObject(input) ? checkBy(input['by']) : null;
+  return actorProblem(input);
 }
 
 /**
@@ -290,7 +291,7 @@ function limitsProblem(state: RunState, input: unknown): string | null {
 }
 
 function withoutClaim(input: Record<string, unknown>): Record<string, unknown> {
-  const { by: _, ...limits } = input;
+  const { by: _, door: _door, ...limits } = input;
   return limits;
 }
 
