@@ -1,6 +1,6 @@
 // Adds an agent to your own worker: its workflows and activities do not change.
-//   perdure dev                       # any Temporal server will do
-//   TEMPORAL_ADDRESS=127.0.0.1:7233 node --import tsx examples/existing-worker/worker.ts
+//   perdure dev            # any Temporal server will do; this one prints its address
+//   TEMPORAL_ADDRESS=127.0.0.1:7233 PERDURE_MODEL=demo node --import tsx examples/existing-worker/worker.ts
 //   temporal workflow start --type review --task-queue applications --input '"a-1"'
 import { fileURLToPath } from 'node:url';
 import { NativeConnection, Worker } from '@temporalio/worker';

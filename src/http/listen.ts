@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { InputError } from '../core/errors.js';
+import { isObject } from '../core/text/json.js';
 import { isLoopback, show } from '../core/text/text.js';
 import type { HttpServer } from './create-server.js';
 
@@ -48,6 +49,12 @@ export async function listen(
   http.listen(port, host);
   // Rejects with the error of the server, too.
   await once(http, 'listening').catch((cause: unknown) => {
+    if (isObject(cause) && cause['code'] === 'EADDRINUSE') {
+      const got = `${port}, at which another program listens on ${host}`;
+      throw new InputError(`port: expected a free port, got ${got}; stop it, or choose another`, {
+        cause,
+      });
+    }
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new InputError(`port: the server cannot listen at ${host}:${port}: ${why}`, { cause });
   });

@@ -2,6 +2,8 @@ import { describe, expect, test } from 'vitest';
 import type { CheckDecisionResult } from '../../src/core/guards/recorded.js';
 import type { RunState } from '../../src/core/state/state.js';
 import { nextAction } from '../../src/core/run/next-action.js';
+import { presentRequest } from '../../src/core/requests/presentation.js';
+import { runStatus } from '../../src/core/run/status.js';
 import { openRequests } from '../../src/core/requests/open-requests.js';
 import {
   afterNextAction,
@@ -55,6 +57,11 @@ describe('a decision that a worker checks', () => {
     expect([executed, results(done).length]).toEqual(as === 'approve' ? [true, 0] : [false, 1]);
   });
 
+  test('leaves no command that decides in the status, because the run would refuse it', () => {
+    const { message } = runStatus(checking(), { ended: null, run: 'run' });
+    expect(message).toBe('a rule; a decision waits for a worker to check it');
+  });
+
   test('is executed when the check ends', () => {
     expect(end(checking('deny'), { ok: true }, 33).transcript.messages.at(-1)?.at).toBe(33);
   });
@@ -63,6 +70,9 @@ describe('a decision that a worker checks', () => {
     const refused = end(checking(), { ok: false, message: `no${'x'.repeat(600)}` });
     expect(requestOf(refused)).toMatchObject({ id: 'r1' });
     expect(requestOf(refused)).not.toHaveProperty('checking');
+    expect(requestOf(refused).refused).toMatch(/^nox+/);
+    const reasons = presentRequest(requestOf(refused)).reasons.map(([name]) => name);
+    expect(reasons).toContain('last decision');
     expect(nextAction(refused, undefined, 30)).toEqual({ type: 'await-decision' });
     expect(refused.decisions).toEqual([
       {

@@ -350,6 +350,16 @@ describe('what a request may use', () => {
     expect((await desk.client.result(id)).status).toBe('completed');
   });
 
+  test('a port that another program has is named, with what to do', async () => {
+    const answer = () => Promise.resolve(new Response());
+    const listening = await listen({ fetch: answer, isVerified: false });
+    const port = Number(new URL(listening.url).port);
+    await expect(listen({ fetch: answer, isVerified: false }, { port })).rejects.toThrow(
+      `port: expected a free port, got ${port}, at which another program listens on 127.0.0.1; stop it, or choose another`,
+    );
+    await listening.close();
+  });
+
   test('a reader that does not read is disconnected, and costs no memory until then', async () => {
     const over = new AbortController();
     let taken = 0;

@@ -295,7 +295,7 @@ describe('a tool that the question names in quotes', () => {
       execute: () => '',
     });
     const { answer } = await ask('hello', [readResult, greet]);
-    expect(answer).toContain('This agent has the tools greet.');
+    expect(answer).toContain('This agent has the tool greet. Name it, then');
     expect(answer).toContain('write its name and arguments: greet {');
   });
 

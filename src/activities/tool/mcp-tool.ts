@@ -70,8 +70,6 @@ interface McpCall {
   readonly accepted: string | undefined;
   /** The answers to what the server has asked. */
   readonly answered?: AnsweredInput | undefined;
-  /** The beginning of the command that resolves the call. */
-  readonly resolve: string;
 }
 
 /**
@@ -82,7 +80,7 @@ interface McpCall {
 export async function findMcpTool(
   { mcp, blobs, toolLock }: Pick<ActivityDependencies, 'mcp' | 'blobs' | 'toolLock'>,
   agent: PinnedAgent,
-  { pinned, accepted, answered, resolve }: McpCall,
+  { pinned, accepted, answered }: McpCall,
 ): Promise<FoundTool> {
   const origin = pinned.mcp;
   const server = agent.agent?.mcp.find(({ name }) => name === origin?.server);
@@ -122,7 +120,7 @@ export async function findMcpTool(
   const begin = `MCP server "${server.name}" has changed tool "${origin.tool}" since it was accepted`;
   if (!usable.ok) return changed({ message: `${begin}, and now ${usable.problem}` });
   const accept = acceptCommand(server, origin.tool);
-  return changed(describeChange(pinned, usable.definition, { begin, definition, resolve, accept }));
+  return changed(describeChange(pinned, usable.definition, { begin, definition, accept }));
 }
 
 /**
@@ -145,19 +143,14 @@ function toBlock(error: unknown): FoundTool & { readonly ok: false } {
 function describeChange(
   pinned: ToolDefinition,
   current: ToolDefinition,
-  {
-    begin,
-    definition,
-    resolve,
-    accept,
-  }: Record<'begin' | 'definition' | 'resolve' | 'accept', string>,
+  { begin, definition, accept }: Record<'begin' | 'definition' | 'accept', string>,
 ): Pick<ToolBlocked, 'message' | 'definition'> {
   const change = `${begin}:\n${describeToolChange(pinned, current)}\n`;
   if (pinned.effect !== 'once' && current.effect !== pinned.effect) {
     const message = `${change}Its effect has changed, so this run cannot use it; cancel this run, accept the change with "${accept}", and start a new run`;
     return { message };
   }
-  const message = `${change}If this change is intended, let the call continue with: ${resolve} --as accept --definition ${definition}`;
+  const message = `${change}If this change is intended, accept the new form; otherwise deny the call`;
   return { message, definition };
 }
 

@@ -1,4 +1,3 @@
-import { shellLine } from '../../core/text/text.js';
 import { z } from 'zod';
 import type { Context } from '@temporalio/activity';
 import type { NodeFunction } from '../../agents/agent.js';
@@ -162,13 +161,10 @@ async function findTool(
   { input, agent }: { readonly input: RunToolInput; readonly agent: PinnedAgent },
 ): Promise<{ readonly pinned: ToolDefinition; readonly tool: Tool }> {
   const { accepted, answered, call } = input;
-  const { id, name } = call;
+  const { name } = call;
   const known = definedTool(agent.definition, name);
   const pinned = known && toolAt(agent.definition, known, call);
-  const run = context.info.workflowExecution?.workflowId ?? 'RUN';
-  const resolve = shellLine({ program: 'perdure resolve', operands: [run, id], options: [] });
-  const remote =
-    pinned?.mcp && (await findMcpTool(deps, agent, { pinned, accepted, answered, resolve }));
+  const remote = pinned?.mcp && (await findMcpTool(deps, agent, { pinned, accepted, answered }));
   if (remote?.ok === false) throw blockedToolFailure(context, input, remote);
   const own = agent.tools.get(name) ?? (pinned && findNodeFunction(agent, pinned));
   const tool = remote?.tool ?? own;

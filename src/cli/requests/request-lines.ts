@@ -160,7 +160,9 @@ function commandLines(view: RequestView, { width, now }: RequestLineOptions): re
 /** Returns the line before the commands, or why there are none. */
 function decideLine({ request, commands }: RequestView, now: number): string {
   if (commands.length > 0) return 'decide with one of:';
-  if (request.checking) return 'A worker is checking a decision; no other can be made until then.';
+  if (request.checking) {
+    return 'A decision waits for a worker to check it; no other can be made until then.';
+  }
   const isOver = request.expiresAt !== null && request.expiresAt <= now;
   return isOver ? 'It has expired, so it can no longer be decided.' : 'There is nothing to decide.';
 }

@@ -68,8 +68,14 @@ export function toRequest(state: RunState, work: AskingWork, run: string): Reque
     ...limited,
     ...(kind === 'outcome_unknown' && { idempotencyKey: work.key ?? '' }),
     ...form,
-    ...(work.proposal && { checking: true }),
+    ...(work.proposal ? { checking: true } : refusedOf(state, id)),
   };
+}
+
+/** Returns why the newest decision about a request was refused after its check, if it was. */
+function refusedOf({ decisions = [] }: RunState, id: string): Pick<Request, 'refused'> {
+  const newest = decisions.findLast(({ request }) => request === id);
+  return newest?.refused === undefined ? {} : { refused: newest.refused };
 }
 
 function serverAskOf(

@@ -111,12 +111,14 @@ function reasonFields({
   why = '',
   idempotencyKey = '',
   definition,
+  refused,
 }: Presented): readonly Field[] {
   const [reason = ''] = why.split('\n');
   return [
     ...(idempotencyKey === '' ? [] : [['idempotency key', idempotencyKey] as const]),
     ...(definition === undefined ? [] : [['new form', definition] as const]),
     ...(kind === 'plan' ? [] : [['why', reason] as const]),
+    ...(refused === undefined ? [] : [['last decision', `refused: ${refused}`] as const]),
   ];
 }
 

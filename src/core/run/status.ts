@@ -85,8 +85,9 @@ export function finalOutcome(state: RunState): Outcome | null {
   return action.type === 'finish' ? action.outcome : null;
 }
 
-function messageOf({ why, fix }: Request): string {
-  return `${why}; decide: ${fix}`;
+/** Names the command that decides, unless the run would refuse it now. */
+function messageOf({ why, fix, checking }: Request): string {
+  return checking ? `${why}; a decision waits for a worker to check it` : `${why}; decide: ${fix}`;
 }
 
 /**

@@ -179,6 +179,8 @@ export interface Request {
   readonly definition?: string;
   /** A decision was made and is being checked on a worker. */
   readonly checking?: true;
+  /** Why a worker has refused the newest decision about the request; it can be decided again. */
+  readonly refused?: string;
 }
 
 /** The stored part of an open request; `Request` is built from it and the state. */
