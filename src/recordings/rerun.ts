@@ -243,6 +243,8 @@ const CONSENT: readonly unknown[] = ['approval', 'plan', 'question', 'limit'];
 function unasked(decisions: readonly PlacedDecision[]): Divergence | null {
   const skipped = decisions.find(({ run, fact, isUsed }) => {
     if (isUsed || !CONSENT.includes(fact.about?.kind)) return false;
+    // A rerun connects to no MCP server that could ask.
+    if (run.facts.some((one) => isServerAsk(one, fact))) return false;
     // Of several decisions about one request, only one closed it. An undo is not rerun.
     const isClosed = decisions.some(
       (other) =>
@@ -271,6 +273,13 @@ function unasked(decisions: readonly PlacedDecision[]): Divergence | null {
     actual: null,
     recorded,
   });
+}
+
+/** Whether a recorded result is that of an MCP server that asked what the decision may be about. */
+function isServerAsk(one: RecordedFact, { about }: DecisionFact): boolean {
+  if (one.type !== 'result' || about?.kind !== 'question') return false;
+  const { call, result } = one;
+  return call.name === about.tool && isObject(result) && result['ok'] === 'input_required';
 }
 
 /** Returns the difference of a request that no recorded decision is about. */

@@ -1,4 +1,7 @@
-import { beforeAll, describe, expect, test } from 'vitest';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
 import type { Agent } from '../../src/agents/agent.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
@@ -6,6 +9,7 @@ import { sha256Hex } from '../../src/core/text/json.js';
 import { defineGraph } from '../../src/graphs/define-graph.js';
 import { planAndExecute } from '../../src/graphs/plan-and-execute.js';
 import { text } from '../../src/graphs/values.js';
+import { mcpServer } from '../../src/mcp/mcp-server.js';
 import { type MemoryOptions, playRun } from '../../src/memory/run-in-memory.js';
 import type { Recording } from '../../src/recordings/recording.js';
 import { parseRecording } from '../../src/recordings/recording-files.js';
@@ -28,6 +32,7 @@ import {
 import { askPerson } from '../../src/tools.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { ToolError } from '../../src/tools/errors.js';
+import { serveAsking } from '../support/asking-server.js';
 import { useSourceBundle } from '../support/memory.js';
 
 beforeAll(useSourceBundle);
@@ -335,4 +340,26 @@ describe('a rerun of the recorded run is the same', () => {
     const pinned = await rerun(recording);
     expect(pinned.divergence?.text ?? null).toBeNull();
   });
+});
+
+test('a rerun does not miss what an MCP server has asked, since it connects to none', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'perdure-rerun-'));
+  const server = await serveAsking(join(folder, 'ledger.jsonl'));
+  onTestFinished(async () => {
+    await server.close();
+    await rm(folder, { recursive: true });
+  });
+  const shop = mcpServer({ name: 'shop', transport: 'http', url: server.url });
+  const agent = defineAgent({ name: 'clerk', instructions: 'Deploy.', mcp: [shop] });
+  const recording = await record({
+    agent,
+    options: {
+      message: 'Deploy',
+      model: [replyCall('shop__deploy', {}), replyText('Deployed.')],
+      on: { request: { question: answer({ confirm: true }) } },
+    },
+  });
+  const again = await rerun(recording);
+  expect(again.divergence?.text ?? null).toBeNull();
+  expect(again.outcome).toMatchObject({ answer: 'Deployed.' });
 });
