@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { type Client, WithStartWorkflowOperation } from '@temporalio/client';
 import { WorkflowNotFoundError } from '@temporalio/common';
-import type {
-  BudgetReading,
-  Lease,
-  LeaseAsk,
-  Settlement,
-  SharedBudget,
+import {
+  type BudgetReading,
+  DAY_MS,
+  type Lease,
+  type LeaseAsk,
+  type Settlement,
+  type SharedBudget,
 } from '../core/rules/budget.js';
 import { sha256Hex } from '../core/text/json.js';
 import { budgetQuery, leaseUpdate, settleSignal } from '../workflows/messages/definitions.js';
@@ -14,6 +15,11 @@ import { budgetQuery, leaseUpdate, settleSignal } from '../workflows/messages/de
 /** The time for one try: about as long as the server takes to notice a frozen worker. */
 const TRY_MS = 10_000;
 const SIGNAL_MS = 2_000;
+/**
+ * The server ends a segment after this time. One with a worker ends with its day; without one, the budget
+ * starts again where a worker asks.
+ */
+const SEGMENT_MS = DAY_MS + 10 * 60_000;
 const TAG_DIGITS = 32;
 
 /** Returns the id of the workflow that hands out a budget. Ids are public, and tags may be confidential. */
@@ -32,6 +38,7 @@ export async function takeLease(
     workflowIdConflictPolicy: 'USE_EXISTING',
     taskQueue,
     args: [],
+    workflowRunTimeout: SEGMENT_MS,
     staticSummary: 'budget of a day',
     // All runs that share it wait for it.
     priority: { priorityKey: 1 },

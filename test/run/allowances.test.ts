@@ -98,6 +98,10 @@ test('with worker versioning, both move to the build that is now the current one
   await run();
   expect(called).toEqual(['one', 'two']);
   const second = await describe();
+  // Without a worker, the server ends them: neither blocks the calls of other workers for good.
+  expect(second.map(({ raw }) => Number(raw.executionConfig?.workflowRunTimeout?.seconds))).toEqual(
+    [600, 87_000],
+  );
   expect(second.map(({ runId }) => runId)).toEqual(first.map(({ runId }) => runId));
   expect(second.map(({ raw }) => raw.workflowExecutionInfo?.versioningInfo?.behavior)).toEqual([
     2, 2,
