@@ -287,8 +287,13 @@ describe('the commands call the model that they are given', () => {
     await writeFile(config, CONFIG);
     await writeFile(scorers, SCORERS);
     const env = { OPENAI_BASE_URL: stub.baseUrl, OPENAI_API_KEY: 'sk-test' };
-    stub.script(...script, ...script);
     const options = { folder, model: 'tiny', atOnce: 1, scorers };
+    const unwritable = { ...options, junit: home };
+    await expect(runInProcess(evaluation, unwritable, { home, env, config })).rejects.toThrow(
+      '--junit: expected a writable file, got ',
+    );
+    expect(stub.requests).toEqual([]);
+    stub.script(...script, ...script);
     const { stdout, stderr, code } = await runInProcess(evaluation, options, { home, env, config });
     expect(stub.requests.map(({ body }) => body['model'])).toEqual(Array(4).fill('tiny'));
     expect(stderr.split('\n')).toEqual([

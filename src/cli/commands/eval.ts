@@ -54,6 +54,8 @@ async function evaluateFolder(
   const { agents } = await context.config();
   const model = await candidate(context, name);
   const module = file === undefined ? {} : await scorersIn(context, file);
+  // Model calls cost money, so a report that cannot be written must not come after them.
+  if (junit !== undefined) await writeReport(junit, '', 'a');
   const result = await evaluate(folder, {
     agents,
     model,
@@ -63,7 +65,7 @@ async function evaluateFolder(
     onProgress: (progress: EvalProgress) => context.note(progressLine(progress)),
   });
   report(context, result, name);
-  if (junit !== undefined) await writeReport(junit, junitReport(result, name));
+  if (junit !== undefined) await writeReport(junit, junitReport(result, name), 'w');
   return result.passed ? EXIT.completed : EXIT.failed;
 }
 
@@ -100,9 +102,9 @@ function report(context: CliContext, result: Evaluation, model: string): void {
   else for (const line of evalLines(result, model)) context.out(line);
 }
 
-async function writeReport(file: string, text: string): Promise<void> {
+async function writeReport(file: string, text: string, flag: 'a' | 'w'): Promise<void> {
   try {
-    await writeFile(file, text);
+    await writeFile(file, text, { flag });
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new UsageError(`--junit: expected a writable file, got ${visible(file)} (${reason})`, {
