@@ -150,7 +150,7 @@ async function checkServerAnswer({
     return refusedResult(`expected an object with the fields of the form, got ${show(result)}`);
   }
   const content = withDefaults(result, form);
-  const fault = await checkBySchema(form, content);
+  const fault = await checkBySchema(form, content, 'the answer');
   if (fault === null) return { ok: true, answer: { action: 'accept', content } };
   const fields = formLines(form).join('\n');
   return refusedResult(`it does not fit the form: ${fault}\nThe fields are:\n${fields}`);
