@@ -1,0 +1,89 @@
+import { canonicalJson, isObject } from '../core/text/json.js';
+import { type Message, parseCallId } from '../core/transcript/messages.js';
+import type { Request } from '../core/transcript/request.js';
+import { type Divergence, comparedCall, createDivergence, nearestCall } from './divergence.js';
+import { type FactOf, type Placed, type RecordedFact, subjectOf } from './recording.js';
+
+type DecisionFact = FactOf<'decision'>;
+
+/** A recorded decision, and whether the rerun has asked for it. */
+export interface PlacedDecision extends Placed<'decision'> {
+  isUsed: boolean;
+}
+
+/** What the agent asks for by its rules, tools, and limits, and not because of what went wrong. */
+const CONSENT: readonly unknown[] = ['approval', 'plan', 'question', 'limit'];
+
+/**
+ * Returns the difference of a recorded request that the rerun did not raise, so nobody would be
+ * asked any more; null if there is none.
+ */
+export function unasked(decisions: readonly PlacedDecision[]): Divergence | null {
+  const skipped = decisions.find(({ run, fact, isUsed }) => {
+    if (isUsed || !CONSENT.includes(fact.about?.kind)) return false;
+    // A rerun connects to no MCP server that could ask.
+    if (run.facts.some((one) => isServerAsk(one, fact))) return false;
+    // Of several decisions about one request, only one closed it. An undo is not rerun.
+    const isClosed = decisions.some(
+      (other) =>
+        other.isUsed &&
+        other.run.id === run.id &&
+        other.fact.decision.request === fact.decision.request,
+    );
+    return !isClosed && !run.facts.some((one) => one.type === 'control' && one.name === 'undo');
+  });
+  if (skipped === undefined) return null;
+  const { run, fact } = skipped;
+  const { kind = '', tool, arguments: args = '', shown } = fact.about ?? {};
+  const call = tool === undefined ? null : comparedCall({ name: tool, arguments: args });
+  const isCalledIn = (message: Message): boolean =>
+    message.role === 'assistant' &&
+    (message.calls ?? []).some((one) => canonicalJson(comparedCall(one)) === canonicalJson(call));
+  const place =
+    run.messages.find((one) => isCalledIn(one)) ?? run.messages.findLast(({ at }) => at < fact.at);
+  const { turn, step } = place ?? { turn: 1, step: 0 };
+  const recorded = call ?? shown ?? kind;
+  return createDivergence({
+    agent: run.agent,
+    turn,
+    step,
+    kind: 'request',
+    actual: null,
+    recorded,
+  });
+}
+
+/** Whether a recorded result is that of an MCP server that asked what the decision may be about. */
+function isServerAsk(one: RecordedFact, { about }: DecisionFact): boolean {
+  if (one.type !== 'result' || about?.kind !== 'question') return false;
+  const { call, result } = one;
+  return call.name === about.tool && isObject(result) && result['ok'] === 'input_required';
+}
+
+/** Returns the difference of a request that no recorded decision is about. */
+export function undecided(
+  request: Request,
+  { agent, open }: { readonly agent: string; readonly open: readonly DecisionFact[] },
+): Divergence {
+  const { turn, step } = parseCallId({ id: request.call ?? '' });
+  const place = { agent, turn: Math.max(turn, 1), step };
+  const { tool, arguments: args = '' } = subjectOf(request);
+  const others = open.flatMap(({ about }) =>
+    about?.tool === undefined || about.kind !== request.kind || about.tool !== tool
+      ? []
+      : [comparedCall({ name: about.tool, arguments: about.arguments ?? '' })],
+  );
+  const [recorded] = others;
+  if (tool === undefined || recorded === undefined) {
+    return createDivergence({ ...place, kind: 'request', actual: request.shown, recorded: null });
+  }
+  const actual = comparedCall({ name: tool, arguments: args });
+  const nearest = nearestCall(actual, others);
+  return createDivergence({ ...place, kind: 'call', actual, recorded, nearest });
+}
+
+/** Whether a decision was made about a request like this one: for another one, consent is not known. */
+export function isAbout(request: Request, { decision: made, about }: DecisionFact): boolean {
+  if (about === undefined) return made.request === request.id;
+  return canonicalJson({ ...about }) === canonicalJson({ ...subjectOf(request) });
+}
