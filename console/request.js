@@ -1,5 +1,6 @@
 // A request to a person: everything that counts is shown before any button.
 import { get, post, runPath } from './api.js';
+import { fieldsOf, readFields } from './form.js';
 import { Failure, ago, duration, runLink, useNow, visible } from './parts.js';
 import { html, useEffect, useRef, useState } from './vendor/htm-preact.js';
 
@@ -50,47 +51,17 @@ function Shown({ request }) {
   `;
 }
 
-const words = (value) => (typeof value === 'string' ? visible(value) : '');
-const fieldsOf = ({ properties }) => Object.entries(properties ?? {});
-const isList = (field) => field.type === 'array';
-
-/** The values that a field may have, each with its title; null if it may have any. */
-function choicesOf(field) {
-  const each = isList(field) ? (field.items ?? {}) : field;
-  if (each.type === 'boolean') return [[true, 'yes'], [false, 'no']];
-  if (Array.isArray(each.enum)) return each.enum.map((value, at) => [value, words(each.enumNames?.[at]) || words(String(value))]);
-  const titled = [each.oneOf, each.anyOf].find(Array.isArray);
-  return titled ? titled.map((one) => [one?.const, words(one?.title) || words(String(one?.const))]) : null;
-}
-
 /** The fields of a form that an MCP server asks for. */
 function Fields({ form }) {
-  return fieldsOf(form).map(([name, field], at) => {
-    const isNeeded = form.required?.includes?.(name) === true;
-    const choices = choicesOf(field);
-    const isNumber = field.type === 'integer' || field.type === 'number';
-    const first = field.default === undefined ? [] : isList(field) ? field.default : [field.default];
+  return fieldsOf(form).map(({ name, title, about, isNeeded, isList, isNumber, choices, first, firstText }, at) => {
     const control = choices
-      ? html`<select name=${`field ${at}`} multiple=${isList(field)} required=${isNeeded}>
-          ${!isList(field) && html`<option value="">…</option>`}
-          ${choices.map(([value, title]) => html`<option value=${JSON.stringify(value)} selected=${first.includes?.(value) === true}>${title}</option>`)}
+      ? html`<select name=${`field ${at}`} multiple=${isList} required=${isNeeded}>
+          ${!isList && html`<option value="">…</option>`}
+          ${choices.map(([value, text]) => html`<option value=${JSON.stringify(value)} selected=${first.includes(value)}>${text}</option>`)}
         </select>`
-      : html`<input name=${`field ${at}`} type=${isNumber ? 'number' : 'text'} step="any" required=${isNeeded} value=${words(String(first[0] ?? ''))} autocomplete="off" />`;
-    return html`<label key=${name}>${words(field.title) || words(name)}${isNeeded ? '' : ' (optional)'}${field.description && html` <small>${words(field.description)}</small>`}${control}</label>`;
+      : html`<input name=${`field ${at}`} type=${isNumber ? 'number' : 'text'} step="any" required=${isNeeded} value=${firstText} autocomplete="off" />`;
+    return html`<label key=${name}>${title}${isNeeded ? '' : ' (optional)'}${about && html` <small>${about}</small>`}${control}</label>`;
   });
-}
-
-/** Returns the answer to a form; a field that is left empty is not in it. */
-function readFields(form, data) {
-  const given = fieldsOf(form).flatMap(([name, field], at) => {
-    const all = data.getAll(`field ${at}`).filter((text) => text !== '');
-    if (all.length === 0) return [];
-    const values = choicesOf(field) ? all.map((text) => JSON.parse(text)) : all;
-    if (isList(field)) return [[name, values]];
-    const isNumber = field.type === 'integer' || field.type === 'number';
-    return [[name, isNumber ? Number(values[0]) : values[0]]];
-  });
-  return { result: Object.fromEntries(given) };
 }
 
 /** Returns the fields of a decision that a form adds. Throws a text for people. */
@@ -108,7 +79,7 @@ function readForm(as, data, request) {
   if (as === 'raise') return { arguments: { [data.get('limit')]: Number(data.get('amount')) } };
   if (as === 'some') return { actions: data.getAll('action') };
   if (as === 'happened') return { result: json(data.get('result'), false) };
-  if (as === 'answer' && request.form) return readFields(request.form, data);
+  if (as === 'answer' && request.form) return { result: readFields(request.form, (at) => data.getAll(`field ${at}`)) };
   const text = data.get('result');
   if (as === 'answer') return { result: data.get('isJson') ? json(text, false) : text };
   return {};

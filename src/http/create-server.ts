@@ -190,7 +190,7 @@ const FILES: Readonly<Record<string, readonly [file: string, type: string]>> = {
   '/console/icon.svg': ['icon.svg', 'image/svg+xml'],
   '/console/vendor/htm-preact.js': ['vendor/htm-preact.js', 'text/javascript'],
   ...Object.fromEntries(
-    ['app', 'api', 'parts', 'request', 'events', 'run', 'graph', 'agents'].map((name) => [
+    ['app', 'api', 'parts', 'form', 'request', 'events', 'run', 'graph', 'agents'].map((name) => [
       `/console/${name}.js`,
       [`${name}.js`, 'text/javascript'],
     ]),
