@@ -122,7 +122,9 @@ describe('an MCP server that asks before it acts', () => {
     const refused = await statusWhere(handle, ({ decisions = [] }) =>
       decisions.some((one) => one.refused !== undefined),
     );
-    expect(refused.decisions?.at(-1)?.refused).toContain('result: it does not fit the form: the answer');
+    expect(refused.decisions?.at(-1)?.refused).toContain(
+      'result: it does not fit the form: the answer',
+    );
     expect(refused.decisions?.at(-1)?.refused).toContain('confirm (true or false, required)');
     await decide(handle, { as: 'answer', result: { confirm: true } });
 
