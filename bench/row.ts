@@ -4,6 +4,8 @@ export type Bar =
   | { readonly atLeast: number }
   | { readonly between: readonly [least: number, most: number] };
 
+export type Unit = 'x' | 's' | 'ms' | 'bytes' | 'MB' | 'events' | 'count' | 'exponent' | '%';
+
 /** One measured line of the table. */
 export interface Row {
   /** For `--only` and for programs, e.g. `latency/scripted`. */
@@ -11,15 +13,36 @@ export interface Row {
   readonly what: string;
   /** The figure that is compared with the target. */
   readonly value: number;
-  readonly unit: 'x' | 's' | 'ms' | 'bytes' | 'MB' | 'events' | 'count' | 'exponent' | '%';
+  readonly unit: Unit;
   readonly bar: Bar;
   /** The samples behind `value`, in the order measured; the spread is computed from them. */
   readonly samples: readonly number[];
   /** The absolute figures behind it, for the reader. */
   readonly detail: string;
+  /** Points for the plots of the page. */
+  readonly series?: readonly Series[];
 }
 
-export function isMet({ value, bar }: Row): boolean {
+export const PLOTS = ['latency', 'bytes', 'throughput', 'recovery'] as const;
+export type PlotName = (typeof PLOTS)[number];
+
+/** A line of a plot. Lines of the same plot and side are drawn as one. */
+export interface Series {
+  readonly plot: PlotName;
+  /** What was measured, such as `perdure` or `bare loop`. */
+  readonly side: string;
+  readonly points: readonly { readonly x: number; readonly y: number }[];
+}
+
+/** A line of recovery: after so many seconds, this share of the runs had gone on, in percent. */
+export function recoverySeries(side: string, recoveredMs: readonly number[]): Series {
+  const points = recoveredMs
+    .toSorted((a, b) => a - b)
+    .map((ms, at) => ({ x: ms / 1_000, y: (100 * (at + 1)) / recoveredMs.length }));
+  return { plot: 'recovery', side, points: [{ x: 0, y: 0 }, ...points] };
+}
+
+export function isMet({ value, bar }: Pick<Row, 'value' | 'bar'>): boolean {
   if ('atMost' in bar) return value <= bar.atMost;
   if ('atLeast' in bar) return value >= bar.atLeast;
   const [least, most] = bar.between;

@@ -31,7 +31,7 @@ function cells(row: Row): string[] {
   return [row.what, `${show(row.value)}${unit}`, showBar(row.bar), met, spread, row.detail];
 }
 
-function showBar(bar: Bar): string {
+export function showBar(bar: Bar): string {
   if ('atMost' in bar) return `≤ ${show(bar.atMost)}`;
   return 'atLeast' in bar ? `≥ ${show(bar.atLeast)}` : bar.between.map(show).join('–');
 }

@@ -1,5 +1,10 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { isMet, type Bar } from '../bench/row.js';
+import { benchCommand } from '../bench/options.js';
+import { pictures, withResults } from '../bench/report/page.js';
+import type { Results } from '../bench/report/results.js';
+import { keptResults, reportFiles } from '../bench/report/write.js';
+import { isMet, recoverySeries, type Bar, type Row } from '../bench/row.js';
 import { exponent, median, quantile, slope, spreadOf, type Point } from '../bench/statistics.js';
 
 function power(e: number): readonly Point[] {
@@ -50,4 +55,126 @@ test.each<{ bar: Bar; met: readonly number[]; missed: readonly number[] }>([
   const row = { name: '', what: '', unit: 'x', bar, samples: [], detail: '' } as const;
   expect(met.filter((value) => !isMet({ ...row, value }))).toEqual([]);
   expect(missed.filter((value) => isMet({ ...row, value }))).toEqual([]);
+});
+
+describe('the report', () => {
+  const row: Row = {
+    name: 'latency/http',
+    what: 'step latency',
+    value: 1.2,
+    unit: 'x',
+    bar: { atMost: 1.15 },
+    samples: [1.1, 1.2, 1.3],
+    detail: '36.0 against 30.0 ms per step',
+  };
+  const own: Results = {
+    at: '2026-11-26T12:00:00.000Z',
+    perdure: '0.2.0',
+    sdk: '1.24.0',
+    node: 'v20.20.0',
+    server: '1.32.0',
+    machine: { cpu: 'a processor', cores: 2, memoryGb: 24, system: 'Linux 6' },
+    load: { before: 0.1, after: 2.34 },
+    quick: false,
+    failed: [],
+    rows: [row, { ...row, name: 'b', value: 1.1, samples: [] }],
+    figures: [],
+    series: [
+      { plot: 'throughput', side: 'perdure', points: [{ x: 40, y: 80 }] },
+      { plot: 'throughput', side: 'perdure', points: [{ x: 1, y: 30 }] },
+      { plot: 'throughput', side: 'a < b', points: [{ x: 1, y: 40 }] },
+      recoverySeries('perdure', [9_000, 5_000]),
+    ],
+  };
+  const peers: Results = {
+    ...own,
+    quick: true,
+    load: { before: 12, after: 13 },
+    rows: [],
+    figures: [
+      { what: 'step', side: 'perdure', value: 36, unit: 'ms', samples: [35, 36, 37] },
+      { what: 'step', side: 'other', value: 48.123, unit: 'ms', samples: [48.123] },
+      { what: 'ends at', side: 'other', value: 'step 147', unit: '', samples: [] },
+    ],
+    series: [{ plot: 'bytes', side: 'other', points: [{ x: 25, y: 0.1 }] }],
+  };
+  const page = readFileSync(new URL('../docs/benchmarks.md', import.meta.url), 'utf8');
+
+  test('has value, quartiles, target, and misses of each row, and keeps what people wrote', () => {
+    const text = withResults(page, { own });
+    expect(text).toContain(
+      '| step latency | **1.20 ×** (missed) | 1.15–1.25 | ≤ 1.15 | 36.0 against 30.0 ms per step |',
+    );
+    expect(text).toContain('| step latency | 1.10 × |  | ≤ 1.15 |');
+    expect(text).toContain('1 of 2 targets are met. Missed: `latency/http`.');
+    expect(text).toContain('Measured on 26 November 2026 with perdure 0.2.0');
+    expect(text).toContain('0.1 before, 2.3 at the end');
+    expect(text).not.toContain('busy with other programs');
+    expect(text).toContain(page.slice(page.indexOf('## Shared rates')));
+    expect(withResults(text, { own })).toBe(text);
+  });
+
+  test('compares side by side, and says what makes the figures worth little', () => {
+    const text = withResults(page, { own, peers });
+    expect(text).toContain('| step | 36 ms (35.5–36.5) | 48.1 ms |');
+    expect(text).toContain('| ends at | – | step 147 |');
+    expect(text).toContain('busy with other programs');
+    expect(text).toContain('Few repeats');
+    expect(withResults(page, { own: { ...own, failed: ['kill'] } })).toContain(
+      'Could not be measured: kill.',
+    );
+  });
+
+  test('shows each plot that has points, in the colors of its own ground', () => {
+    const drawn = pictures({ own, peers });
+    expect(Object.keys(drawn)).toEqual([
+      'benchmarks/bytes.svg',
+      'benchmarks/throughput.svg',
+      'benchmarks/recovery.svg',
+    ]);
+    const text = withResults(page, { own, peers });
+    for (const path of Object.keys(drawn)) expect(text).toContain(`](${path})`);
+    const svg = drawn['benchmarks/throughput.svg'] ?? '';
+    // One line a side, from the fewest runs to the most.
+    expect([...svg.matchAll(/<polyline[^>]*points="([^"]+)"/g)].map(([, at]) => at)).toEqual([
+      '82.6,256 574,106',
+      '82.6,226',
+    ]);
+    expect(svg).toContain('a &lt; b');
+    expect(svg).toContain('prefers-color-scheme: dark');
+    expect(svg).toContain('class="ground"');
+  });
+
+  test('the page and the plots are those of the kept results', async () => {
+    const kept = keptResults();
+    if (kept.own === undefined && kept.peers === undefined) return;
+    const written = await reportFiles(kept);
+    const found = Object.keys(written).map((name) => [
+      name,
+      readFileSync(new URL(`../${name}`, import.meta.url), 'utf8'),
+    ]);
+    expect(Object.fromEntries(found)).toEqual(written);
+  });
+
+  test('the help explains each option, and a wrong one gets one line', () => {
+    const command = benchCommand(['latency', 'kill']);
+    const help = command.helpInformation().replaceAll(/\s+/g, ' ');
+    for (const option of ['quick', 'only', 'json', 'profile', 'report']) {
+      expect(help).toMatch(new RegExp(`--${option}[^-]* [a-z]{4}`));
+    }
+    const errors: string[] = [];
+    const parse = (...args: string[]): unknown =>
+      benchCommand(['latency', 'kill'])
+        .exitOverride()
+        .configureOutput({ writeErr: (text) => void errors.push(text) })
+        .parse(args, { from: 'user' })
+        .opts();
+    expect(parse('--only', 'kill', '--report')).toEqual({ only: 'kill', report: true });
+    expect(parse('--report', 'kept')).toEqual({ report: 'kept' });
+    expect(() => parse('--quik')).toThrow('unknown option');
+    expect(() => parse('--only', 'nothing')).toThrow('is invalid');
+    expect(() => parse('latency')).toThrow('too many arguments');
+    expect(errors.join('')).toMatch(/^error: unknown option '--quik'/);
+    expect(errors.join('')).toContain('Allowed choices are latency, kill.');
+  });
 });

@@ -2,8 +2,8 @@ import type { WorkflowHandle } from '@temporalio/client';
 import type { Script } from '../conversation.js';
 import type { Bench } from '../kit/bench.js';
 import { misrecorded } from '../kit/history.js';
-import { startPair, type Pair } from '../kit/pair.js';
-import type { Row } from '../row.js';
+import { startPair, type Side } from '../kit/pair.js';
+import type { Row, Series } from '../row.js';
 import { exponent, slope } from '../statistics.js';
 import { show } from '../table.js';
 
@@ -18,6 +18,7 @@ const MANY_CALLS = 3;
 
 interface Measured {
   readonly steps: number;
+  readonly ms: number;
   readonly bytes: number;
   readonly events: number;
   readonly lost: number;
@@ -31,28 +32,43 @@ interface Measured {
 export async function measureHistory(bench: Bench): Promise<readonly Row[]> {
   const pair = await startPair(bench);
   const [shortest, ...longer] = bench.quick ? QUICK_LENGTHS : LENGTHS;
-  const least = await measure(pair, shortest, ['work']);
+  const { perdure, bare } = pair;
+  const least = await measure(perdure, shortest, ['work']);
   const single = [least];
-  for (const steps of longer) single.push(await measure(pair, steps, ['work']));
+  const others = [await measure(bare, shortest, ['work'])];
+  for (const steps of longer) {
+    single.push(await measure(perdure, steps, ['work']));
+    others.push(await measure(bare, steps, ['work']));
+  }
   const many = await measure(
-    pair,
+    perdure,
     least.steps,
     Array.from({ length: MANY_CALLS }, () => 'work'),
   );
   await pair.end();
-  return [...growth(single), perFurtherCall(least, many), recordedOnce([...single, many])];
+  const series = [...lines('perdure', single), ...lines('bare loop', others)];
+  return [...growth(single, series), perFurtherCall(least, many), recordedOnce([...single, many])];
 }
 
-async function measure(pair: Pair, steps: number, tools: readonly string[]): Promise<Measured> {
+async function measure(side: Side, steps: number, tools: readonly string[]): Promise<Measured> {
   const script: Script = { name: `history-${steps}-${tools.length}`, steps, tools, bytes: BYTES };
-  const handle: WorkflowHandle = await pair.perdure.start('scripted', script);
+  const begun = performance.now();
+  const handle: WorkflowHandle = await side.start('scripted', script);
   await handle.result();
+  const ms = performance.now() - begun;
   const { historySize = Number.NaN, historyLength } = await handle.describe();
   const recorded = misrecorded(await handle.fetchHistory(), script);
-  return { steps, bytes: historySize, events: historyLength, ...recorded };
+  return { steps, ms, bytes: historySize, events: historyLength, ...recorded };
 }
 
-function growth(single: readonly Measured[]): readonly Row[] {
+function lines(side: string, runs: readonly Measured[]): readonly Series[] {
+  return [
+    { plot: 'latency', side, points: runs.map((run) => ({ x: run.steps, y: run.ms / run.steps })) },
+    { plot: 'bytes', side, points: runs.map((run) => ({ x: run.steps, y: run.bytes / 1e6 })) },
+  ];
+}
+
+function growth(single: readonly Measured[], series: readonly Series[]): readonly Row[] {
   const lengths = single.map(({ steps }) => steps).join(', ');
   const bytes = single.map((run) => ({ x: run.steps, y: run.bytes }));
   const events = single.map((run) => ({ x: run.steps, y: run.events }));
@@ -66,6 +82,7 @@ function growth(single: readonly Measured[]): readonly Row[] {
       bar: { atMost: 1.05 },
       samples: [],
       detail: bytes.map(({ y }) => `${show(y / 1_000)} kB`).join(', '),
+      series,
     },
     {
       name: 'history/events',

@@ -2,7 +2,7 @@ import type { Script } from '../conversation.js';
 import { killPoints } from '../kill/kill-point.js';
 import { prepareRun, type Killed } from '../kill/killed-run.js';
 import type { Bench } from '../kit/bench.js';
-import type { Row } from '../row.js';
+import { recoverySeries, type Row } from '../row.js';
 import { median } from '../statistics.js';
 import { show } from '../table.js';
 
@@ -87,5 +87,6 @@ function recovery(killed: readonly Killed[]): Row {
     bar: { atMost: RECOVERY_BAR_MS },
     samples,
     detail: `median ${show(median(samples))} ms; killed ${hit.join(', ')}`,
+    series: [recoverySeries('perdure', samples)],
   };
 }

@@ -34,5 +34,16 @@ async function measure(bench: Bench, pair: Pair, model: ModelKind): Promise<Row>
     bar: { atMost: 1.15 },
     samples: ratios(compared),
     detail: `${show(perdure / STEPS)} against ${show(bare / STEPS)} ms per step`,
+    ...(model === 'http' && {
+      series: [
+        { plot: 'throughput', side: 'perdure', points: [{ x: 1, y: rate(perdure) }] },
+        { plot: 'throughput', side: 'bare loop', points: [{ x: 1, y: rate(bare) }] },
+      ],
+    }),
   };
+}
+
+/** Steps per second of one run that takes so many milliseconds. */
+function rate(ms: number): number {
+  return (STEPS * 1_000) / ms;
 }

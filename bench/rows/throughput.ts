@@ -36,7 +36,7 @@ async function measure(
   const compared = await interleave(bench.quick ? 1 : 6, both);
   const shares = ratios(compared).map((ratio) => 1 / ratio);
   const { perdure, bare } = medians(compared);
-  const rate = (ms: number): string => show((runs * steps * 1_000) / ms);
+  const rate = (ms: number): number => (runs * steps * 1_000) / ms;
   return {
     name: `throughput/${model}-${runs}`,
     what: `throughput of ${runs} runs against the bare loop, ${model} model`,
@@ -44,7 +44,13 @@ async function measure(
     unit: 'x',
     bar: { atLeast: 0.87 },
     samples: shares,
-    detail: `${rate(perdure)} against ${rate(bare)} steps/s`,
+    detail: `${show(rate(perdure))} against ${show(rate(bare))} steps/s`,
+    ...(model === 'http' && {
+      series: [
+        { plot: 'throughput', side: 'perdure', points: [{ x: runs, y: rate(perdure) }] },
+        { plot: 'throughput', side: 'bare loop', points: [{ x: runs, y: rate(bare) }] },
+      ],
+    }),
   };
 }
 

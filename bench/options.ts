@@ -1,0 +1,42 @@
+import { Command, Option } from 'commander';
+
+export interface BenchSettings {
+  readonly quick?: boolean;
+  readonly only?: string;
+  readonly json?: string;
+  readonly profile?: string;
+  /** `measure`: after measuring everything; `kept`: from the kept results. */
+  readonly report?: true | 'kept';
+}
+
+/**
+ * Parses the arguments of `npm run bench`. Prints the help, or one line about what is wrong, and
+ * ends the process, as commander does.
+ */
+export function benchSettings(args: readonly string[], groups: readonly string[]): BenchSettings {
+  return benchCommand(groups)
+    .parse([...args], { from: 'user' })
+    .opts<BenchSettings>();
+}
+
+/** The command, so that a test can read its help without ending the process. */
+export function benchCommand(groups: readonly string[]): Command {
+  return new Command('npm run bench --')
+    .description(
+      'Measures perdure against a hand-written loop of two activities, on an embedded server of its own. Prints a table, then one line of JSON. ' +
+        'A missed target is marked and does not fail the bench; the exit code is 1 only if something could not be measured.',
+    )
+    .option('--quick', 'fewer repeats: shows that the bench works, not how fast perdure is')
+    .addOption(new Option('--only <group>', 'measures one group of rows').choices(groups))
+    .option('--json <file>', 'also writes the JSON to this file')
+    .option('--profile <folder>', 'writes CPU profiles of the workers to this folder')
+    .addOption(
+      new Option(
+        '--report [kept]',
+        'keeps the results in bench/results, and writes the tables of docs/benchmarks.md and its plots; "kept" writes them from the kept results and measures nothing',
+      ).choices(['kept']),
+    )
+    .allowExcessArguments(false)
+    .showSuggestionAfterError()
+    .addHelpText('after', '\nSide by side with other libraries: bench/peers/README.md.');
+}

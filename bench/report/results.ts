@@ -1,0 +1,80 @@
+import { readFileSync } from 'node:fs';
+import { cpus, loadavg, release, totalmem, type as systemName } from 'node:os';
+import { isObject } from '../../src/core/text/json.js';
+import { ownVersion } from '../../src/storage/files.js';
+import type { Row, Series, Unit } from '../row.js';
+
+/** What one side of a comparison took. */
+export interface Figure {
+  readonly what: string;
+  /** For example `perdure`, or a package with its version. */
+  readonly side: string;
+  /** A text where there is no number, such as `not within 170 steps`. */
+  readonly value: number | string;
+  readonly unit: Unit | 'per s' | '';
+  readonly samples: readonly number[];
+}
+
+/** Everything that one run of a bench has measured, and on what. */
+export interface Results {
+  /** ISO 8601. */
+  readonly at: string;
+  readonly perdure: string;
+  readonly sdk: string;
+  readonly node: string;
+  readonly server: string | null;
+  readonly machine: {
+    readonly cpu: string;
+    readonly cores: number;
+    readonly memoryGb: number;
+    readonly system: string;
+  };
+  /** Average load of the last minute; the later one includes the bench itself. */
+  readonly load: { readonly before: number; readonly after: number };
+  /** Fewer repeats, which show that the bench works, and not how fast perdure is. */
+  readonly quick: boolean;
+  /** Groups of rows that could not be measured. */
+  readonly failed: readonly string[];
+  readonly rows: readonly Row[];
+  /** Side by side with others; empty in a run that measures perdure alone. */
+  readonly figures: readonly Figure[];
+  readonly series: readonly Series[];
+}
+
+type Measured = Pick<Results, 'quick' | 'server' | 'failed' | 'rows' | 'figures'> & {
+  readonly series?: readonly Series[];
+};
+
+export function loadNow(): number {
+  return loadavg()[0] ?? Number.NaN;
+}
+
+/** Adds the machine, the versions, and the time to what was measured. */
+export function resultsOf(loadBefore: number, measured: Measured): Results {
+  const [cpu] = cpus();
+  return {
+    at: new Date().toISOString(),
+    perdure: ownVersion(),
+    sdk: sdkVersion(),
+    node: process.version,
+    server: measured.server,
+    machine: {
+      cpu: cpu?.model ?? 'unknown',
+      cores: cpus().length,
+      memoryGb: Math.round(totalmem() / 2 ** 30),
+      system: `${systemName()} ${release()}`,
+    },
+    load: { before: loadBefore, after: loadNow() },
+    quick: measured.quick,
+    failed: measured.failed,
+    rows: measured.rows.map(({ series: _series, ...row }) => row),
+    figures: measured.figures,
+    series: [...measured.rows.flatMap(({ series = [] }) => series), ...(measured.series ?? [])],
+  };
+}
+
+function sdkVersion(): string {
+  const path = new URL('../../node_modules/@temporalio/worker/package.json', import.meta.url);
+  const manifest: unknown = JSON.parse(readFileSync(path, 'utf8'));
+  return isObject(manifest) ? String(manifest['version']) : 'unknown';
+}
