@@ -59,7 +59,7 @@ export async function forkRun<Output>(
   client: Client,
   source: string,
   { id, agent, at, ...given }: ForkOptions<Output>,
-  { config, ...stores }: ForkPlace,
+  { config, memo, ...stores }: ForkPlace,
 ): Promise<StartedRun> {
   const { blobs, archive } = stores;
   const run = await readRun(client, source, { archive });
@@ -87,7 +87,11 @@ export async function forkRun<Output>(
   const forkId = id === undefined ? newRunId(name) : id;
   const attached = await claimAttachments(blobs, forkId, given);
   const input = createRunInput(name, { ...inherited, ...given, ...attached, fork });
-  return await startRun(client, input, { id: forkId, taskQueue: run.taskQueue });
+  return await startRun(client, input, {
+    id: forkId,
+    taskQueue: run.taskQueue,
+    ...(memo && { memo }),
+  });
 }
 
 /** Returns the visit with its number. Throws an `InputError` if the run cannot be forked there. */
@@ -112,6 +116,8 @@ interface Stores {
 interface ForkPlace extends Stores {
   /** The agents that the client knows; absent if it knows none. */
   readonly config?: { readonly agents: readonly KnownAgent[] } | undefined;
+  /** The initial memo of the new run. */
+  readonly memo?: Readonly<Record<string, unknown>>;
 }
 
 /** Returns the agent's arguments and context from the first segment; later ones may lack them. */

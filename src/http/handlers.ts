@@ -4,7 +4,7 @@ import type { PerdureClient } from '../client/client-types.js';
 import { type SeesRow, listRuns } from '../client/list.js';
 import { listRequests } from '../client/requests.js';
 import type { Right } from '../config.js';
-import { IdTakenError, InputError, NoRunError } from '../core/errors.js';
+import { InputError, NoRunError } from '../core/errors.js';
 import { drawRun } from '../core/graph/draw.js';
 import { toMermaid } from '../core/graph/mermaid.js';
 import { toLimits } from '../core/input/input.js';
@@ -23,11 +23,11 @@ import {
   mayDo,
   openRun,
   sightOf,
-  startMemo,
 } from './access.js';
 import { HttpError } from './errors.js';
 import type { OperationName, OperationOutput, ReadInput } from './operations.js';
 import { type Principal, rightsOf } from './principals.js';
+import { attachToNew, forkFor, idOfOperation, startOrFind, storeAttachments } from './starts.js';
 import { type AgentView, requestView } from './views.js';
 
 /** Who calls an operation. */
@@ -77,41 +77,39 @@ const MAX_LISTED = 200;
 export async function startFor(
   place: Place,
   { principal, operationKey, door }: Pick<Caller, 'principal' | 'operationKey' | 'door'>,
-  { id: given, ...fields }: ReadInput<'startRun'>,
+  { id: given, attachments, ...fields }: ReadInput<'startRun'>,
 ): Promise<OperationOutput<'startRun'>> {
   const { client, agents, taskQueue } = place;
   const { agent, context, limits } = fields;
+  requireStart(place, principal, agent);
+  if (context !== undefined || limits !== undefined) requireControl(principal, agent);
+  assertKnownAgent(agents.length === 0 ? undefined : { agents }, agent, fields);
+  const digest = sha256Hex(
+    canonicalJson({
+      ...fields,
+      ...(attachments && { attachments: attachments.map((one) => ({ ...one })) }),
+    }),
+  );
+  const id =
+    given ?? (operationKey === null ? newRunId(agent) : idOfOperation(principal, operationKey));
+  const attached = await attachToNew(place, id, attachments);
+  const actor = actorOfCaller({ principal, door });
+  const input = createRunInput(agent, { ...fields, ...attached, ...actor });
+  return await startOrFind(place, principal, {
+    id,
+    digest,
+    start: (memo) => startRun(client, input, { id, taskQueue, memo }),
+  });
+}
+
+/** Checks that a principal may start runs of an agent that there is. */
+function requireStart({ agents }: Place, principal: Principal, agent: string): void {
   if (!principal.may('start', agent)) {
     if (rightsOf(principal, agent).length === 0) throw noAgent(agent);
     throw forbidden(principal, 'start', agent);
   }
-  if (context !== undefined || limits !== undefined) requireControl(principal, agent);
-  // The check would name the nearest agents, which the principal may not know.
+  // Another check would name the nearest agents, which the principal may not know.
   if (agents.length > 0 && !agents.some(({ name }) => name === agent)) throw noAgent(agent);
-  assertKnownAgent(agents.length === 0 ? undefined : { agents }, agent, fields);
-  const digest = sha256Hex(canonicalJson(fields));
-  const id =
-    given ?? (operationKey === null ? newRunId(agent) : idOfOperation(principal, operationKey));
-  const input = createRunInput(agent, { ...fields, ...actorOfCaller({ principal, door }) });
-  try {
-    const memo = startMemo(principal, digest);
-    return { id: (await startRun(client, input, { id, taskQueue, memo })).id, repeated: false };
-  } catch (error) {
-    if (!IdTakenError.isInstance(error)) throw error;
-    const found = await openRun(place, { principal, right: 'read', run: id }).catch(() => null);
-    if (found?.isOwn && found.request === digest) return { id, repeated: true };
-    throw new IdTakenError(
-      `id: expected a new id, got "${id}", which another request has used; choose another one`,
-      { cause: error },
-    );
-  }
-}
-
-const ID_DIGITS = 24;
-
-/** Returns the id of the run that an operation of this principal starts. It is always the same. */
-function idOfOperation({ name }: Principal, key: string): string {
-  return `http-${sha256Hex(canonicalJson([name, key])).slice(0, ID_DIGITS)}`;
 }
 
 const OWNER_DIGITS = 16;
@@ -294,15 +292,39 @@ function writeHandlers(place: Place, open: OpenFor): Omit<Handlers, ReadNames> {
   };
   return {
     startRun: (input, caller) => startFor(place, caller, input),
-    async sendMessage({ run, id, ...said }, caller) {
+    async sendMessage({ run, id, attachments, ...said }, caller) {
       const { agent } = await open(run, 'talk', caller);
       if (said.context !== undefined) requireControl(caller.principal, agent);
       const { principal, operationKey } = caller;
       const named = id === undefined ? null : recordedId(caller, id);
       const key = named ?? (operationKey === null ? null : idOfOperation(principal, operationKey));
       // The words of a person never decide here: only `decide` does, with a digest.
-      const message = { ...said, ...(key !== null && { id: key }), answers: false as const };
+      const attached = await storeAttachments(place, attachments);
+      const message = {
+        ...said,
+        ...attached,
+        ...(key !== null && { id: key }),
+        answers: false as const,
+      };
       return await as(caller).send(run, message, how);
+    },
+    async forkRun({ run, agent: named, ...given }, caller) {
+      const { isOwn, agent: own } = await open(run, 'read', caller);
+      const agent = named ?? own;
+      requireStart(place, caller.principal, agent);
+      // The fork has the context of the run, which tools trust.
+      if (!isOwn && agent === own) requireControl(caller.principal, agent);
+      const { principal, operationKey } = caller;
+      const actor = actorOfCaller(caller);
+      return await forkFor(
+        place,
+        { principal, operationKey, actor },
+        { source: run, agent, ...given },
+      );
+    },
+    async undoCall({ run, call }, caller) {
+      await open(run, 'control', caller);
+      return { id: run, call: await as(caller).undo(run, { call, ...how }) };
     },
     async decide({ run, decisions }, caller) {
       await open(run, 'decide', caller);

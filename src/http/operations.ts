@@ -8,6 +8,7 @@ import type { Json } from '../core/text/json.js';
 import type { Outcome } from '../core/transcript/outcome.js';
 import { type DecisionReceipt, OFFERED, type Request } from '../core/transcript/request.js';
 import type { RunTranscript, TurnLog } from '../history/run-transcript.js';
+import { attachmentInput } from './attachment-input.js';
 import type { AgentView, GraphView, RequestView } from './views.js';
 import type { SentMessage } from '../updates/ask.js';
 
@@ -82,6 +83,7 @@ const said = {
   prompt: text.exactOptional().describe('a named prompt of the agent, in place of `message`'),
   input: anyObject.exactOptional().describe('for a graph: fields of its state'),
   settings: anyObject.exactOptional().describe('settings of the model for the turn'),
+  attachments: z.array(attachmentInput).min(1).max(20).exactOptional(),
   context: anyJson
     .exactOptional()
     .describe("for the agent's tools, which trust it; needs the right control"),
@@ -299,6 +301,30 @@ export const OPERATIONS = {
       ),
     },
   ),
+  forkRun: post('/v1/runs/{run}/forks', 'Starts a run that begins with the messages of this one.', {
+    status: 201,
+    input: z.strictObject({
+      run,
+      at: z
+        .union([
+          z.int().min(1),
+          z.strictObject({ node: text, visit: z.int().min(1).exactOptional() }),
+        ])
+        .exactOptional()
+        .describe('the first message that is left out, or a visit of a node; default: copy all'),
+      id: text.max(1_000).exactOptional().describe('the id of the new run; default: a new one'),
+      agent: agent.exactOptional().describe('default: the agent of the run, with its context'),
+      message: said.message,
+      input: said.input,
+      attachments: said.attachments,
+      open: z.boolean().exactOptional(),
+    }),
+    output: z.object({ id: z.string(), repeated: z.boolean() }),
+  }),
+  undoCall: post('/v1/runs/{run}/undo', 'Begins to undo a call.', {
+    input: z.strictObject({ run, call: text.describe('the id of the call') }),
+    output: z.object({ id: z.string(), call: z.string() }),
+  }),
   listRequests: get('/v1/requests', 'Lists open requests, oldest first.', {
     input: z.strictObject({
       agent: agent.exactOptional(),

@@ -71,10 +71,18 @@ describe('the client, made from the same schemas', () => {
     checked('pauseRun', await api.pauseRun({ run: id }));
     expect((await api.getRun({ run: id })).status).toBe('paused');
     checked('resumeRun', await api.resumeRun({ run: id }));
+    const undone = api.undoCall({ run: id, call: request.call ?? '' });
+    await expect(undone).rejects.toMatchObject({ status: 409, code: 'refused' });
+    seen.push('undoCall');
     checked('closeRun', await api.closeRun({ run: id }));
     const { rows } = checked('listRuns', await api.listRuns({ idPrefix: id }));
     expect(rows.map((row) => row.id)).toEqual([id]);
     checked('cancelRun', await api.cancelRun({ run: id }));
+    const fork = { run: id, id: `${id}-fork`, at: 5, message: 'once more' } as const;
+    expect(checked('forkRun', await api.forkRun(fork))).toEqual({ id: fork.id, repeated: false });
+    expect((await api.forkRun(fork)).repeated).toBe(true);
+    const forked = await api.getResult({ run: fork.id });
+    expect(forked.outcome?.answer).toBe('you said: once more');
     expect(seen.toSorted()).toEqual(Object.keys(OPERATIONS).toSorted());
     expect(desk.paid.filter((euros) => euros === 7)).toHaveLength(1);
   });

@@ -15,8 +15,9 @@ const guarded = defineAgent({
       name: 'pay',
       description: 'pays',
       input: z.object({ euros: z.number() }),
-      effect: 'read',
+      effect: 'keyed',
       execute: async ({ euros }) => `paid ${euros}`,
+      undo: async () => undefined,
     }),
   ],
   rules: [{ tool: 'pay', then: 'ask', deciders: ['group:ops'] }],
@@ -31,9 +32,10 @@ beforeAll(async () => {
     principals: {
       ann: { rights: { '*': 'all' }, groups: ['ops'] },
       bob: { rights: { desk: ['start'], guarded: 'all' } },
+      cid: { rights: { guarded: ['read', 'start', 'talk'] } },
     },
   } as const;
-  desk = await openHttpDesk(['ann', 'bob'], serve, { agents: [guarded] });
+  desk = await openHttpDesk(['ann', 'bob', 'cid'], serve, { agents: [guarded] });
 });
 afterAll(async () => {
   await desk.close();
@@ -107,6 +109,50 @@ test('a principal is recorded as verified, and a group decides only by its verif
       ['sent', 'ann', undefined],
     ]),
   );
+  const undo = { call: request.call };
+  const [undone, refused] = [
+    await desk.send(path(id, '/undo'), { as: 'bob', body: undo }),
+    await desk.send(path(id, '/undo'), { as: 'cid', body: undo }),
+  ];
+  expect([undone.status, undone.body.call, refused.status]).toEqual([200, request.call, 403]);
+  await desk.client.close(id);
+});
+
+test('a fork needs the rights about its source, and has a context only of a run of its own', async () => {
+  const body = { agent: 'guarded', message: 'hello', context: { user: 'bob' } };
+  const { id } = (await desk.send('/v1/runs', { as: 'bob', body })).body;
+  await desk.client.result(id);
+  const fork = async (as: string, more: object = {}) =>
+    await desk.send(path(id, '/forks'), { as, body: { message: 'again', ...more } });
+  expect((await fork('cid')).body.error).toMatchObject({
+    code: 'forbidden',
+    message: 'cid may not control with agent "guarded"',
+  });
+  expect((await fork('bob', { agent: 'other' })).status).toBe(400);
+  const own = await fork('bob');
+  expect(own.status).toBe(201);
+  expect((await desk.send(path(own.body.id, '/result'), { as: 'bob' })).body.done).toBe(true);
+});
+
+test('files go with a message, as bytes and never by reference', async () => {
+  const data = Buffer.from('a,b\n1,2').toString('base64');
+  const attachments = [{ data, mediaType: 'text/csv', name: 'sums.csv' }];
+  const body = { agent: 'guarded', message: 'read', attachments, open: true };
+  const { id } = (await desk.send('/v1/runs', { body })).body;
+  await desk.client.result(id, { turn: 1 });
+  const more = { message: 'and this', attachments: [{ url: 'https://example.com/a.png' }] };
+  expect((await desk.send(path(id, '/messages'), { body: more })).status).toBe(200);
+  await desk.client.result(id, { turn: 2 });
+  const { messages } = await desk.client.transcript(id);
+  expect(
+    messages.flatMap((one) => (one.role === 'user' ? (one.attachments ?? []) : [])),
+  ).toMatchObject([
+    { type: 'file', mediaType: 'text/csv', name: 'sums.csv' },
+    { url: more.attachments[0]?.url },
+  ]);
+  const [file] = messages.flatMap((one) => (one.role === 'user' ? (one.attachments ?? []) : []));
+  const byReference = { message: 'mine', attachments: [file] };
+  expect((await desk.send(path(id, '/messages'), { body: byReference })).status).toBe(400);
   await desk.client.close(id);
 });
 

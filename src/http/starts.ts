@@ -1,0 +1,120 @@
+import { claimAttachments } from '../client/attach.js';
+import { type ForkOptions, forkRun } from '../client/fork-run.js';
+import { IdTakenError } from '../core/errors.js';
+import { canonicalJson, sha256Hex } from '../core/text/json.js';
+import type { Attachment } from '../core/transcript/messages.js';
+import { newRunId } from '../updates/start.js';
+import { type Place, openRun, startMemo } from './access.js';
+import type { AttachmentInput } from './attachment-input.js';
+import type { Principal } from './principals.js';
+
+const ID_DIGITS = 24;
+
+/** Returns the id of the run that an operation of this principal starts. It is always the same. */
+export function idOfOperation({ name }: Principal, key: string): string {
+  return `http-${sha256Hex(canonicalJson([name, key])).slice(0, ID_DIGITS)}`;
+}
+
+/** A run that was started; `repeated`: the same request had already started it. */
+interface Started {
+  readonly id: string;
+  readonly repeated: boolean;
+}
+
+/**
+ * Starts a run with the memo of its principal, or finds the one that the same request has started.
+ * `digest`: that of the request.
+ */
+export async function startOrFind(
+  place: Place,
+  principal: Principal,
+  {
+    id,
+    digest,
+    start,
+  }: {
+    readonly id: string;
+    readonly digest: string;
+    readonly start: (memo: ReturnType<typeof startMemo>) => Promise<{ readonly id: string }>;
+  },
+): Promise<Started> {
+  try {
+    return { id: (await start(startMemo(principal, digest))).id, repeated: false };
+  } catch (error) {
+    if (!IdTakenError.isInstance(error)) throw error;
+    const found = await openRun(place, { principal, right: 'read', run: id }).catch(() => null);
+    if (found?.isOwn && found.request === digest) return { id, repeated: true };
+    throw new IdTakenError(
+      `id: expected a new id, got "${id}", which another request has used; choose another one`,
+      { cause: error },
+    );
+  }
+}
+
+/** Stores the images and files of a message, which a run then has to be given. */
+export async function storeAttachments(
+  { api }: Pick<Place, 'api'>,
+  given: readonly AttachmentInput[] | undefined,
+): Promise<{ readonly attachments?: readonly Attachment[] }> {
+  if (given === undefined) return {};
+  const stored = given.map(async (one): Promise<Attachment> => {
+    if ('url' in one) return { type: 'image', url: one.url };
+    const { data, ...about } = one;
+    return await api.attach(Buffer.from(data, 'base64'), about);
+  });
+  return { attachments: await Promise.all(stored) };
+}
+
+/** The same, for a run that is about to start with them. */
+export async function attachToNew(
+  place: Pick<Place, 'api' | 'blobs'>,
+  run: string,
+  given: readonly AttachmentInput[] | undefined,
+): Promise<{ readonly attachments?: readonly Attachment[] }> {
+  const stored = await storeAttachments(place, given);
+  return { ...stored, ...(await claimAttachments(place.blobs, run, stored)) };
+}
+
+/** Starts a fork for a principal whose rights were checked. The same operation starts one. */
+export async function forkFor(
+  place: Place,
+  {
+    principal,
+    operationKey,
+    actor,
+  }: {
+    readonly principal: Principal;
+    readonly operationKey: string | null;
+    readonly actor: { readonly by: string; readonly door?: string };
+  },
+  {
+    source,
+    agent,
+    id: given,
+    attachments,
+    ...fields
+  }: Omit<ForkOptions<unknown>, 'attachments' | 'agent'> & {
+    readonly source: string;
+    readonly agent: string;
+    readonly attachments?: readonly AttachmentInput[];
+  },
+): Promise<Started> {
+  const { client, agents, blobs, archive } = place;
+  const config = agents.length === 0 ? undefined : { agents };
+  const id =
+    given ?? (operationKey === null ? newRunId(agent) : idOfOperation(principal, operationKey));
+  const content = [source, agent, JSON.stringify(fields), JSON.stringify(attachments ?? [])];
+  const digest = sha256Hex(canonicalJson(content));
+  const stored = await storeAttachments(place, attachments);
+  return await startOrFind(place, principal, {
+    id,
+    digest,
+    start: (memo) =>
+      forkRun(
+        client,
+        source,
+        { ...fields, ...stored, ...actor, agent, id },
+        { blobs, archive, config, memo },
+      ),
+  });
+}
