@@ -17,6 +17,7 @@ import {
   expected,
 } from '../validation/check-options.js';
 import type { Place } from './access.js';
+import { addAgUiRoutes } from './ag-ui.js';
 import { type DoorParts, addApiRoutes, answerJson } from './api-routes.js';
 import { HttpError, errorAnswer } from './errors.js';
 import {
@@ -139,6 +140,7 @@ export async function openServer(
   addApiRoutes(app, parts);
   addOpenAiRoutes(app, parts);
   addUiRoutes(app, parts);
+  addAgUiRoutes(app, parts);
   addMcpRoute(app, parts, {
     canDecide: serve.mcp?.decide === true,
     log: (error) => logFailure(MCP_PATH, error),

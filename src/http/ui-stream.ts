@@ -1,12 +1,12 @@
 import type { Hono } from 'hono';
 import { z } from 'zod';
-import { InputError, NoRunError } from '../core/errors.js';
-import { canonicalJson, parseJson, sha256Hex } from '../core/text/json.js';
+import { InputError } from '../core/errors.js';
+import { parseJson } from '../core/text/json.js';
 import { visibleJson } from '../core/text/text.js';
 import type { ToolCall, ToolMessage } from '../core/transcript/messages.js';
 import type { Outcome } from '../core/transcript/outcome.js';
 import type { StreamEvent } from '../live/stream.js';
-import { noWorker, openRun } from './access.js';
+import { openRun } from './access.js';
 import {
   type DoorParts,
   answerJson,
@@ -15,8 +15,9 @@ import {
   readBody,
   whileRead,
 } from './api-routes.js';
+import { readOwn, runOf, sayIn } from './chats.js';
 import type { Guarded, GuardedContext } from './guard.js';
-import { type Caller, createHandlers, ownId, startFor } from './handlers.js';
+import { createHandlers, ownId, startFor } from './handlers.js';
 import { sseEvent, sseResponse } from './sse.js';
 
 /** A chunk of the UI message stream of the AI SDK. */
@@ -81,11 +82,6 @@ function readChat(body: unknown): { readonly chat: string; readonly meaning: Mea
   );
 }
 
-/** Returns the run of a chat. Chats of other principals are other runs, whatever their id. */
-function runOf({ principal }: Caller, agent: string, chat: string): string {
-  return `chat-${sha256Hex(canonicalJson([principal.name, agent, chat])).slice(0, 24)}`;
-}
-
 /** Adds the routes for `useChat` of the AI SDK: `/v1/ui/{agent}`. */
 export function addUiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
   const { place } = parts;
@@ -94,14 +90,10 @@ export function addUiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
     const agent = context.req.param('agent');
     const caller = callerOf(context, parts);
     const { chat, meaning } = readChat(await readBody(context));
-    const run = runOf(caller, agent, chat);
+    const run = runOf(caller, { door: 'chat', agent, id: chat });
     if (meaning.type === 'message') {
       await startFor(place, caller, { agent, id: run, open: true });
-      const sent = await handlers.sendMessage(
-        { run, id: meaning.id, message: meaning.text },
-        caller,
-      );
-      const turn = sent.delivered ? sent.turn : await firstTurn(parts, run);
+      const turn = await sayIn(place, caller, { run, id: meaning.id, text: meaning.text });
       return await streamTurn(context, parts, { run, turn, after: null });
     }
     await openRun(place, { principal: caller.principal, right: 'read', run });
@@ -121,8 +113,8 @@ export function addUiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
   app.get('/v1/ui/:agent/:id/stream', async (context) => {
     const { agent, id } = context.req.param();
     const caller = callerOf(context, parts);
-    const run = runOf(caller, agent, id);
-    const found = await readOwn(parts, caller, run);
+    const run = runOf(caller, { door: 'chat', agent, id });
+    const found = await readOwn(place, caller, run);
     const isMoving = found !== null && !['waiting_message', 'done'].includes(found.status);
     if (!isMoving) return new Response(null, { status: 204 });
     return await streamTurn(context, parts, { run, turn: found.turn, after: null });
@@ -130,8 +122,8 @@ export function addUiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
   app.get('/v1/ui/:agent/:id/messages', async (context) => {
     const { agent, id } = context.req.param();
     const caller = callerOf(context, parts);
-    const run = runOf(caller, agent, id);
-    const found = await readOwn(parts, caller, run);
+    const run = runOf(caller, { door: 'chat', agent, id });
+    const found = await readOwn(place, caller, run);
     if (found === null) return answerJson([]);
     const isMoving = !['waiting_message', 'done'].includes(found.status);
     const { messages } = await place.api.transcript(run);
@@ -146,26 +138,6 @@ export function addUiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
     });
     return answerJson(shown);
   });
-}
-
-/**
- * Returns the turn of a message that no worker has received: the first one, if the run has not begun.
- * The number of a later one is not known.
- */
-async function firstTurn({ place }: DoorParts, run: string): Promise<number> {
-  const { turn } = await place.api.status(run);
-  if (turn === 0) return 1;
-  throw noWorker();
-}
-
-async function readOwn({ place }: DoorParts, { principal }: Caller, run: string) {
-  try {
-    await openRun(place, { principal, right: 'read', run });
-    return await place.api.status(run);
-  } catch (error) {
-    if (NoRunError.isInstance(error)) return null;
-    throw error;
-  }
 }
 
 /**

@@ -1,0 +1,204 @@
+import type { Hono } from 'hono';
+import { setTimeout as pause } from 'node:timers/promises';
+import { InputError, NoRunError, RefusedError } from '../core/errors.js';
+import { visible } from '../core/state/summaries.js';
+import { visibleJson } from '../core/text/text.js';
+import { readRun } from '../history/read-run.js';
+import { openRun } from './access.js';
+import { agUiEncoder } from './ag-ui-encoder.js';
+import { type ThreadInput, readRunInput, readThread } from './ag-ui-input.js';
+import {
+  type DoorParts,
+  answerJson,
+  callerOf,
+  openRunStream,
+  readBody,
+  whileRead,
+} from './api-routes.js';
+import { readOwn, runOf, sayIn } from './chats.js';
+import { errorAnswer } from './errors.js';
+import type { Guarded } from './guard.js';
+import {
+  type Caller,
+  actorOfCaller,
+  createHandlers,
+  openToCancel,
+  ownId,
+  startFor,
+} from './handlers.js';
+import { sseEvent, sseResponse } from './sse.js';
+
+/** The run of a thread, and which of its turns a stream shows. */
+interface Followed {
+  readonly run: string;
+  readonly from: number;
+  readonly last: number;
+}
+
+/** Adds the routes for clients of AG-UI: `/v1/ag-ui/{agent}`. */
+export function addAgUiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
+  const { place } = parts;
+  app.post('/v1/ag-ui/:agent', async (context) => {
+    const agent = context.req.param('agent');
+    const caller = callerOf(context, parts);
+    const input = readRunInput(await readBody(context));
+    return await whileRead(context, parts, async (over) => {
+      const run = runOf(caller, { door: 'thread', agent, id: input.threadId });
+      try {
+        const followed = await begin(parts, caller, { agent, run, input });
+        return await streamThread(parts, caller, { ...followed, input, over });
+      } catch (error) {
+        if (!RefusedError.isInstance(error)) throw error;
+        return refuse(parts, { input, error, over });
+      }
+    });
+  });
+  app.post('/v1/ag-ui/:agent/connect', async (context) => {
+    const agent = context.req.param('agent');
+    const caller = callerOf(context, parts);
+    const input = readRunInput(await readBody(context));
+    return await whileRead(context, parts, async (over) => {
+      const run = runOf(caller, { door: 'thread', agent, id: input.threadId });
+      return await streamThread(parts, caller, {
+        ...(await follow(parts, caller, run)),
+        input,
+        over,
+      });
+    });
+  });
+  app.post('/v1/ag-ui/:agent/cancel', async (context) => {
+    const agent = context.req.param('agent');
+    const caller = callerOf(context, parts);
+    const id = readThread(await readBody(context));
+    const run = runOf(caller, { door: 'thread', agent, id });
+    await openToCancel(place, caller.principal, run);
+    const { turn } = await place.api.status(run);
+    const actor = place.as(actorOfCaller(caller));
+    await actor.cancel(run, { turn, within: '30 seconds' }).catch((error: unknown) => {
+      // It has ended already.
+      if (!RefusedError.isInstance(error)) throw error;
+    });
+    return answerJson({ run, turn });
+  });
+}
+
+/** Returns what a stream shows of a thread as it is. Rejects with a `NoRunError`. */
+async function follow({ place }: DoorParts, caller: Caller, run: string): Promise<Followed> {
+  const found = await readOwn(place, caller, run);
+  if (found === null) throw new NoRunError('threadId: there is no such thread');
+  const from = Math.max(1, found.turn);
+  return { run, from, last: Math.max(1, found.turn + found.queued) };
+}
+
+/** Records what the user says and decides. Doing it again has no effect. */
+async function begin(
+  parts: DoorParts,
+  caller: Caller,
+  {
+    agent,
+    run,
+    input,
+  }: { readonly agent: string; readonly run: string; readonly input: ThreadInput },
+): Promise<Followed> {
+  const { place } = parts;
+  const { said, isLast, decisions } = input;
+  if (decisions !== null) {
+    await openRun(place, { principal: caller.principal, right: 'read', run });
+    if (decisions.length > 0) await createHandlers(place).decide({ run, decisions }, caller);
+    if (!isLast) return await follow(parts, caller, run);
+  } else {
+    if (said.length === 0) throw new InputError('messages: expected one of the user');
+    await refuseUnanswered(parts, caller, { run, said });
+    await startFor(place, caller, { agent, id: run, open: true });
+  }
+  let turn = 1;
+  for (const one of said) turn = await sayIn(place, caller, { run, ...one });
+  if (decisions === null) return { run, from: turn, last: turn };
+  const now = await follow(parts, caller, run);
+  return { ...now, last: Math.max(now.last, turn) };
+}
+
+/**
+ * Rejects with a `RefusedError` if a new message comes while requests are open: a client of AG-UI
+ * answers them first, or says that it leaves them open.
+ */
+async function refuseUnanswered(
+  { place }: DoorParts,
+  caller: Caller,
+  { run, said }: { readonly run: string; readonly said: ThreadInput['said'] },
+): Promise<void> {
+  const found = await readOwn(place, caller, run);
+  if (found === null || found.pending.length === 0) return;
+  const { state } = (await readRun(place.client, run, { archive: place.archive })).view;
+  const seen = new Set(state?.inbox.seen.map(([id]) => ownId(caller, id)));
+  if (said.every(({ id }) => seen.has(id))) return;
+  const ids = found.pending.map(({ id }) => id).join(', ');
+  throw new RefusedError(
+    `messages: the run waits for answers to ${visible(ids)}; send them as resume, or connect`,
+  );
+}
+
+/** How often a decision is looked at that a worker checks, in ms. */
+const CHECK_MS = 250;
+
+async function streamThread(
+  { place, limits }: DoorParts,
+  caller: Caller,
+  {
+    input,
+    over,
+    ...followed
+  }: Followed & { readonly input: ThreadInput; readonly over: AbortController },
+): Promise<Response> {
+  const { run } = followed;
+  const stream = await openRunStream(place, { run, over });
+  const encoder = agUiEncoder({ ...followed, ...input, ownId: (id) => ownId(caller, id) });
+  /** Returns the requests that the client has to answer before the run goes on; null if there are none. */
+  const asked = async () => {
+    while (encoder.asks()) {
+      const { status, pending } = await place.api.status(run);
+      if (status !== 'waiting_decision' || !encoder.isAt(pending)) return null;
+      if (!pending.some(({ checking }) => checking)) return pending;
+      await pause(CHECK_MS, undefined, { signal: over.signal });
+    }
+    return null;
+  };
+  async function* blocks(): AsyncGenerator<string, void, undefined> {
+    yield block([encoder.begin()]);
+    for await (const batch of stream.batches) {
+      for (const event of batch) {
+        const { events, isOver } = encoder.advance(event);
+        if (events.length > 0) yield block(events);
+        if (isOver) return;
+      }
+      const pending = await asked();
+      if (pending !== null) return yield block(encoder.interrupt(pending));
+    }
+  }
+  return sseResponse(blocks(), { over, readMs: limits.readMs });
+}
+
+/** Answers with the error that ends the stream of a request that the run refuses. */
+function refuse(
+  { limits }: DoorParts,
+  {
+    input: { threadId, runId },
+    error,
+    over,
+  }: { readonly input: ThreadInput; readonly error: unknown; readonly over: AbortController },
+): Response {
+  const { reason, code, message, fix } = errorAnswer(error).body.error;
+  async function* blocks(): AsyncGenerator<string, void, undefined> {
+    const text = fix === null ? message : `${message}; ${fix}`;
+    yield block([
+      { type: 'RUN_STARTED', threadId, runId },
+      { type: 'RUN_ERROR', message: text, code: reason ?? code },
+    ]);
+  }
+  return sseResponse(blocks(), { over, readMs: limits.readMs });
+}
+
+/** Returns events as server-sent events. */
+function block(events: readonly object[]): string {
+  return events.map((event) => sseEvent({ data: visibleJson(event) })).join('');
+}

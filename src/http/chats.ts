@@ -1,0 +1,52 @@
+import { NoRunError } from '../core/errors.js';
+import { canonicalJson, sha256Hex } from '../core/text/json.js';
+import { type Place, noWorker, openRun } from './access.js';
+import { type Caller, createHandlers } from './handlers.js';
+
+/** Conversations that a client names: each is an open run of its principal. */
+
+const ID_DIGITS = 24;
+
+/** Returns the run of a conversation. Those of other principals are other runs, whatever their id. */
+export function runOf(
+  { principal }: Pick<Caller, 'principal'>,
+  given: {
+    readonly door: 'chat' | 'thread';
+    readonly agent: string;
+    /** The client's id of the conversation. */
+    readonly id: string;
+  },
+): string {
+  const { door, agent, id } = given;
+  const digest = sha256Hex(canonicalJson([principal.name, agent, id]));
+  return `${door}-${digest.slice(0, ID_DIGITS)}`;
+}
+
+/**
+ * Sends a message to a run, and returns its turn. Sending it again has no effect. Rejects with an
+ * `HttpError` (503) if no worker has received it, unless it is the first one.
+ */
+export async function sayIn(
+  place: Place,
+  caller: Caller,
+  said: { readonly run: string; readonly id: string; readonly text: string },
+): Promise<number> {
+  const { run, id, text: message } = said;
+  const sent = await createHandlers(place).sendMessage({ run, id, message }, caller);
+  if (sent.delivered) return sent.turn;
+  const { turn } = await place.api.status(run);
+  // Without a worker, the number of a later turn is not known.
+  if (turn === 0) return 1;
+  throw noWorker();
+}
+
+/** Returns the status of a run; null if there is none that the caller may read. */
+export async function readOwn(place: Place, { principal }: Pick<Caller, 'principal'>, run: string) {
+  try {
+    await openRun(place, { principal, right: 'read', run });
+    return await place.api.status(run);
+  } catch (error) {
+    if (NoRunError.isInstance(error)) return null;
+    throw error;
+  }
+}
