@@ -102,9 +102,15 @@ function notStarted(client: Client, id: string, cause: unknown): NotDeliveredErr
 /** The server accepts no longer ids. */
 const MAX_ID_CHARACTERS = 1_000;
 
+/** The ids of workflows that all runs share: a run with such an id would block the calls of others. */
+const RESERVED = /^(?:budget|rate):/;
+
 /** Describes what is wrong with the id of a new run; returns null if it is valid. */
 export function runIdProblem(id: string): string | null {
-  if (typeof id === 'string' && id.trim() !== '' && id.length <= MAX_ID_CHARACTERS) return null;
+  if (typeof id === 'string' && id.trim() !== '' && id.length <= MAX_ID_CHARACTERS) {
+    if (!RESERVED.test(id)) return null;
+    return `id: expected one that does not begin with "budget:" or "rate:", got ${show(id)}; these are ids of perdure's own workflows`;
+  }
   return `id: expected a string of 1 to ${MAX_ID_CHARACTERS} characters, got ${show(id)}; omit it for a new id`;
 }
 

@@ -164,6 +164,12 @@ describe('a client with the configuration', () => {
     await expect(client.start('desk', { message: 'hi', id: '' })).rejects.toThrow(
       'id: expected a string of 1 to 1000 characters, got ""',
     );
+    // Workflows with these ids hand out what all runs share.
+    for (const id of ['budget:costUsd:tenant:acme', 'rate:gpt-5-mini']) {
+      await expect(client.start('desk', { message: 'hi', id })).rejects.toThrow(
+        `id: expected one that does not begin with "budget:" or "rate:", got "${id}"`,
+      );
+    }
     await expect(client.send('', 'hi', { start: { agent: 'desk' } })).rejects.toThrow(
       'id: expected',
     );
