@@ -40,3 +40,21 @@ export function benchCommand(groups: readonly string[]): Command {
     .showSuggestionAfterError()
     .addHelpText('after', '\nSide by side with other libraries: bench/peers/README.md.');
 }
+
+export interface PeerSettings {
+  readonly quick?: boolean;
+  readonly sizeLimit?: boolean;
+  readonly json?: string;
+}
+
+/** The same for `npm start` in `bench/peers`. */
+export function peerSettings(args: readonly string[]): PeerSettings {
+  return new Command('npm start --')
+    .description('Compares perdure with other libraries on Temporal, in one run on one server.')
+    .option('--quick', 'two repeats and few steps: shows that it works; keeps no results')
+    .option('--size-limit', 'also finds the step at which the server ends a run (some minutes)')
+    .option('--json <file>', 'also writes the JSON to this file')
+    .allowExcessArguments(false)
+    .parse([...args], { from: 'user' })
+    .opts<PeerSettings>();
+}

@@ -1,9 +1,12 @@
 import { readFileSync } from 'node:fs';
+import { historyFromJSON } from '@temporalio/common/lib/proto-utils.js';
 import { describe, expect, test } from 'vitest';
+import { actionsOf } from '../bench/kit/actions.js';
 import { benchCommand } from '../bench/options.js';
 import { pictures, withResults } from '../bench/report/page.js';
 import type { Results } from '../bench/report/results.js';
 import { keptResults, reportFiles } from '../bench/report/write.js';
+import type { RawEvent } from '../src/history/history-event.js';
 import { isMet, recoverySeries, type Bar, type Row } from '../bench/row.js';
 import { exponent, median, quantile, slope, spreadOf, type Point } from '../bench/statistics.js';
 
@@ -176,5 +179,58 @@ describe('the report', () => {
     expect(() => parse('latency')).toThrow('too many arguments');
     expect(errors.join('')).toMatch(/^error: unknown option '--quik'/);
     expect(errors.join('')).toContain('Allowed choices are latency, kill.');
+  });
+});
+
+describe('what a run costs on Temporal', () => {
+  const page = readFileSync(new URL('../docs/benchmarks.md', import.meta.url), 'utf8');
+  const eventsOf = (name: string): readonly RawEvent[] => {
+    const text = readFileSync(new URL(`histories/${name}.json`, import.meta.url), 'utf8');
+    return historyFromJSON(JSON.parse(text)).events ?? [];
+  };
+  const cost = (name: string): { readonly events: number; readonly actions: number } => {
+    const events = eventsOf(name);
+    return { events: events.length, actions: actionsOf(events) };
+  };
+  const row = (unit: string): readonly string[] =>
+    page
+      .split('\n')
+      .find((line) => line.startsWith(`| ${unit}`))
+      ?.split('|')
+      .map((cell) => cell.trim())
+      .slice(2, 4) ?? [];
+  const oneReply = 5;
+
+  test('a run of one reply, a step, and a segment cost what the table says', () => {
+    expect(cost('instructions-of-a-template')).toEqual({ events: 15, actions: oneReply });
+    expect(row('a run of one reply')).toEqual([`15`, expect.stringMatching(/^5: /)]);
+    // Five steps and the start of the segment; the next start belongs to the next segment.
+    expect(cost('long-turn-middle-segment')).toEqual({ events: 5 * 12 + 5, actions: 5 * 2 + 1 });
+    expect(row('a step: one')).toEqual([expect.stringMatching(/^12, /), '2']);
+    expect(row('a further segment')).toEqual(['one start', '1']);
+  });
+
+  test('so do further calls, decisions, and waits', () => {
+    // One more model call, and twelve calls of tools.
+    expect(cost('twelve-calls-in-one-message').actions).toBe(oneReply + 1 + 12);
+    expect(row('each further')[1]).toBe('1');
+    // A step more, and a decision without a deadline, and with one.
+    expect(cost('unknown-outcome-resolved-by-result').actions).toBe(oneReply + 2 + 3);
+    expect(cost('earlier-plan-denied').actions).toBe(oneReply + 2 + 4);
+    expect(row("a person's decision")[1]).toMatch(/^3: .*; 4 with a deadline$/);
+    // A model call more, and a wait.
+    expect(cost('wait-over').actions).toBe(oneReply + 1 + 3);
+    expect(row('a wait of the agent')[1]).toMatch(/^3: /);
+  });
+
+  test('waiting for a person costs nothing, however long it lasts', () => {
+    const events = eventsOf('unknown-outcome-resolved-by-result');
+    const asked = events.findIndex((event) => event.activityTaskCompletedEventAttributes);
+    const decided = events.findIndex(
+      (event) => event.workflowExecutionUpdateAcceptedEventAttributes,
+    );
+    expect(asked).toBeLessThan(decided);
+    expect(events.filter((event) => event.timerStartedEventAttributes)).toEqual([]);
+    expect(row('a month of waiting')).toEqual([expect.stringMatching(/^0: /), '0']);
   });
 });

@@ -3,7 +3,7 @@ import { cancellationSignal } from '@temporalio/activity';
 import { readArguments, resultOf, type ScriptReply } from '../conversation.js';
 import { INSTRUCTIONS } from '../subject/agents.js';
 import { scriptedModel } from '../subject/models.js';
-import type { BareActivities } from './contract.js';
+import type { BareActivities, SentMessage } from './contract.js';
 import { promptFor, wirePromptFor } from './conversation-so-far.js';
 
 const TOOL: OpenAI.Chat.ChatCompletionTool = {
@@ -30,9 +30,11 @@ export function bareActivities(baseUrl: string): BareActivities {
   return {
     async callModel({ model, message, step }) {
       return model === 'http'
-        ? await askStub(client, message, step)
+        ? await askStub(client, wirePromptFor(message, step))
         : await askScripted(message, step);
     },
+    callWith: (messages) =>
+      askStub(client, [{ role: 'system', content: INSTRUCTIONS }, ...messages]),
     runTool: async (call) => resultOf(call),
     act: async (index) => index,
   };
@@ -56,9 +58,9 @@ async function askScripted(message: string, step: number): Promise<ScriptReply> 
   };
 }
 
-async function askStub(client: OpenAI, message: string, step: number): Promise<ScriptReply> {
+async function askStub(client: OpenAI, messages: SentMessage[]): Promise<ScriptReply> {
   const completion = await client.chat.completions.create(
-    { model: 'stub', messages: wirePromptFor(message, step), tools: [TOOL], tool_choice: 'auto' },
+    { model: 'stub', messages, tools: [TOOL], tool_choice: 'auto' },
     { signal: cancellationSignal() },
   );
   const answer = completion.choices[0]?.message;

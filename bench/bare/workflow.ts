@@ -1,7 +1,7 @@
 import { proxyActivities } from '@temporalio/workflow';
-import { WIDE, type BareActivities, type BareInput } from './contract.js';
+import { WIDE, type BareActivities, type BareInput, type SentMessage } from './contract.js';
 
-const { callModel, runTool, act } = proxyActivities<BareActivities>({
+const { callModel, callWith, runTool, act } = proxyActivities<BareActivities>({
   startToCloseTimeout: 60_000,
 });
 
@@ -14,6 +14,32 @@ export async function bareLoop(input: BareInput): Promise<string> {
     const { text, calls } = await callModel({ ...input, step });
     if (calls.length === 0) return text;
     await Promise.all(calls.map((call) => runTool(call.arguments)));
+  }
+}
+
+/**
+ * The loop as most people write it first: it keeps the conversation and sends all of it with every
+ * model call.
+ */
+export async function resendLoop({ message }: BareInput): Promise<string> {
+  const messages: SentMessage[] = [{ role: 'user', content: message }];
+  for (;;) {
+    const { text, calls } = await callWith(messages);
+    if (calls.length === 0) return text;
+    messages.push({
+      role: 'assistant',
+      content: text,
+      tool_calls: calls.map(({ tool, arguments: given }) => ({
+        id: `call_${given.step}_${given.part}`,
+        type: 'function',
+        function: { name: tool, arguments: JSON.stringify(given) },
+      })),
+    });
+    const results = await Promise.all(calls.map((call) => runTool(call.arguments)));
+    calls.forEach(({ arguments: given }, at) => {
+      const id = `call_${given.step}_${given.part}`;
+      messages.push({ role: 'tool', tool_call_id: id, content: results[at] ?? '' });
+    });
   }
 }
 

@@ -24,9 +24,9 @@ export interface Bench {
   readonly home: string;
   /** Path of the file with perdure's workflow code. */
   readonly bundlePath: string;
-  /** Starts a worker of either side on a new queue, or on the one that `env` names. */
+  /** Starts a worker of a side, or another module, on a new queue or on the one that `env` names. */
   worker(
-    kind: WorkerKind,
+    kind: WorkerKind | URL,
     env?: Readonly<Record<string, string>>,
     options?: Pick<ChildOptions, 'collects'>,
   ): Promise<BenchWorker>;
@@ -79,13 +79,14 @@ export async function createBench({ quick, profileFolder }: BenchOptions): Promi
     bundlePath: bundles.perdure,
     async worker(kind, env = {}, options = {}) {
       queues += 1;
-      const queue = env['QUEUE'] ?? `${kind}-${queues}`;
-      const child = await startChild(SCRIPTS[kind], {
+      const isOther = kind instanceof URL;
+      const queue = env['QUEUE'] ?? `${isOther ? 'other' : kind}-${queues}`;
+      const child = await startChild(isOther ? kind : SCRIPTS[kind], {
         ...options,
         profileFolder,
         env: {
           ADDRESS: server.address,
-          BUNDLE: bundles[kind],
+          ...(!isOther && { BUNDLE: bundles[kind] }),
           OPENAI_BASE_URL: stub.baseUrl,
           PERDURE_HOME: home,
           QUEUE: queue,

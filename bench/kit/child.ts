@@ -1,4 +1,4 @@
-import { fork, type ChildProcess } from 'node:child_process';
+import { fork, type ChildProcess, type Serializable } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { isObject } from '../../src/core/text/json.js';
@@ -10,6 +10,8 @@ export interface Child {
   /** The reading that the child sends with its next message of this kind. */
   next(event: string): Promise<Reading>;
   reading(): Promise<Reading>;
+  /** Sends a message; resolves when the child has answered with one of this kind. */
+  ask(question: Serializable, answer: string): Promise<Reading>;
   /** Collects the child's garbage first; only for a child that was started with `collects`. */
   collected(): Promise<Reading>;
   /** Asks the child to end, and waits until it has. */
@@ -46,7 +48,7 @@ export async function startChild(
   });
   const next = (event: string): Promise<Reading> =>
     new Promise((resolve) => void messages.once(event, resolve));
-  const ask = async (question: 'read' | 'collect', answer: string): Promise<Reading> => {
+  const ask = async (question: Serializable, answer: string): Promise<Reading> => {
     const reading = next(answer);
     child.send(question);
     return await reading;
@@ -55,6 +57,7 @@ export async function startChild(
   return {
     pid: child.pid ?? 0,
     next,
+    ask,
     reading: () => ask('read', 'read'),
     collected: () => ask('collect', 'collected'),
     end: () => stop(child, 'SIGTERM'),

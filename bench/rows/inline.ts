@@ -1,6 +1,6 @@
-import { readFile } from 'node:fs/promises';
 import type { Script } from '../conversation.js';
 import type { Bench } from '../kit/bench.js';
+import { cpuMsOf } from '../kit/cpu.js';
 import { interleave, medians, ratios } from '../kit/interleave.js';
 import { type ModelKind, type Pair, type Side, startPair } from '../kit/pair.js';
 import type { Row } from '../row.js';
@@ -83,20 +83,6 @@ async function spent(
   const before = await now();
   await Promise.all(Array.from({ length: RUNS }, () => side.run(agent, SCRIPT)));
   return (await now()) - before;
-}
-
-/** Milliseconds of one of the units in which Linux counts CPU time. */
-const TICK_MS = 10;
-
-/** Returns the CPU time of a process in ms; NaN where there is no /proc. */
-async function cpuMsOf(pid: number | null): Promise<number> {
-  const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
-  // The name in parentheses may have blanks; user and system time follow it.
-  const [user, system] = text
-    .slice(text.lastIndexOf(')') + 2)
-    .split(' ')
-    .slice(11, 13);
-  return (Number(user) + Number(system)) * TICK_MS;
 }
 
 async function events({ perdure }: Pair): Promise<Row> {
