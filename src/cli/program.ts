@@ -260,13 +260,20 @@ function addCommands(
 /** Adds the arguments, the options, and the action of a command to its entry. */
 function registerCommand(entry: Entry, command: Command<never>, runner: Runner): void {
   command.declare?.(entry);
+  const names = [...pathTo(entry), entry.usage()].join(' ');
+  entry.showHelpAfterError(`(usage: ${names}; --help explains it)`);
   entry.action(async () => {
-    const names = entry.registeredArguments.map((argument) => toCamelCase(argument.name()));
-    const values = names.map((name, index) => [name, entry.processedArgs[index]]);
+    const given = entry.registeredArguments.map((argument) => toCamelCase(argument.name()));
+    const values = given.map((name, index) => [name, entry.processedArgs[index]]);
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `declare` names what `run` reads
     const declared = command as Command<object>;
     await runner(declared, entry, { ...Object.fromEntries(values), ...entry.opts() });
   });
+}
+
+/** Returns the words of a command, from the program's name on. */
+function pathTo(entry: Entry): readonly string[] {
+  return [...(entry.parent === null ? [] : pathTo(entry.parent)), entry.name()];
 }
 
 function toCamelCase(name: string): string {

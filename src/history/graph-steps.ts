@@ -312,11 +312,16 @@ function exitsTaken(
   before: NodeVisits | undefined,
   { node, taken, ms }: NodeVisits,
 ): readonly NodeEnded[] {
-  return taken.flatMap(({ exit, count }) => {
+  const left = taken.map(({ exit, count }) => {
     const known = before?.taken.find((one) => one.exit === exit)?.count ?? 0;
-    const step: NodeEnded = { type: 'node-ended', node, exit, ms: ms - (before?.ms ?? 0) };
-    return Array.from({ length: count - known }, () => step);
+    return { exit, visits: count - known };
   });
+  // Only the time of all visits together is known.
+  const isOne = left.reduce((sum, { visits }) => sum + visits, 0) === 1;
+  const time = isOne ? ms - (before?.ms ?? 0) : 0;
+  return left.flatMap(({ exit, visits }) =>
+    Array.from({ length: visits }, () => ({ type: 'node-ended', node, exit, ms: time }) as const),
+  );
 }
 
 function findVisits(graph: GraphState | undefined, node: string): NodeVisits | undefined {
