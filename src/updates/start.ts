@@ -108,6 +108,9 @@ const RESERVED = /^(?:budget|rate):/;
 /** Describes what is wrong with the id of a new run; returns null if it is valid. */
 export function runIdProblem(id: string): string | null {
   if (typeof id === 'string' && id.trim() !== '' && id.length <= MAX_ID_CHARACTERS) {
+    // A database may refuse such a text, and an unpaired surrogate would become another character.
+    if (/\0|\p{Surrogate}/u.test(id))
+      return `id: expected no U+0000 and no unpaired surrogate, got ${show(id)}; omit it for a new id`;
     if (!RESERVED.test(id)) return null;
     return `id: expected one that does not begin with "budget:" or "rate:", got ${show(id)}; these are ids of perdure's own workflows`;
   }

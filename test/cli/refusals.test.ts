@@ -170,6 +170,11 @@ describe('a client with the configuration', () => {
         `id: expected one that does not begin with "budget:" or "rate:", got "${id}"`,
       );
     }
+    for (const id of ['a\u0000b', 'a\ud800b']) {
+      await expect(client.start('desk', { message: 'hi', id })).rejects.toThrow(
+        'id: expected no U+0000 and no unpaired surrogate, got "a\\u',
+      );
+    }
     await expect(client.send('', 'hi', { start: { agent: 'desk' } })).rejects.toThrow(
       'id: expected',
     );

@@ -106,6 +106,15 @@ describe('the lines of an open run', () => {
     expect(other(graphView({ values: saved, at: null, visited: again }))).toEqual([
       'node each · done · 1 of 2 items · item 2: declined: odd · 1.0 s',
     ]);
+    // A reader who comes late knows only the time of both visits.
+    const late = createStepLines(paint, fixes);
+    const twice = [
+      { ...visits('pay', 'done', 600), total: 2, taken: [{ exit: 'done', count: 2 }] },
+    ];
+    expect(late(graphView({ values: {}, at: null, visited: twice }))).toEqual([
+      'node pay · done',
+      'node pay · done',
+    ]);
   });
 
   test('name what it waits for: a time, a resume, a message', () => {
