@@ -4,6 +4,7 @@ import { isAgent, assertRuleNames, assertRules, requestOptions } from './agents/
 import { withCalled } from './agents/agent-definition.js';
 import type { RequestOptions } from './agents/agent-parts.js';
 import { InputError } from './core/errors.js';
+import { checkTenant } from './core/input/input.js';
 import type { SharedBudget } from './core/rules/budget.js';
 import { type Duration, show } from './core/text/text.js';
 import { type EncryptionOptions, encryptionProblem } from './encryption/keyring.js';
@@ -37,6 +38,11 @@ export interface PrincipalOptions {
   /** The groups that it is in, in addition to those of its OIDC token. */
   readonly groups?: readonly string[];
   readonly rights?: AgentRights;
+  /**
+   * The tenant of all runs that it starts. It sees no run of another tenant, and none without one.
+   * Default: any.
+   */
+  readonly tenant?: string;
 }
 
 /** How OIDC tokens become principals. Tokens are verified by the keys of the issuer (JWKS). */
@@ -78,8 +84,8 @@ export interface ServeOptions {
    * every principal has all rights.
    */
   readonly principals?: Readonly<Record<string, PrincipalOptions>>;
-  /** Rights by the name of a group. */
-  readonly groups?: Readonly<Record<string, Pick<PrincipalOptions, 'rights'>>>;
+  /** Rights by the name of a group, and its tenant. */
+  readonly groups?: Readonly<Record<string, Pick<PrincipalOptions, 'rights' | 'tenant'>>>;
   /** Origins of web pages that may use the server, such as `https://app.example.com`. */
   readonly origins?: readonly string[];
   readonly limits?: Partial<ServeLimits>;
@@ -151,6 +157,10 @@ const url = expected<string>(
   'an http(s) address',
   (value) => typeof value === 'string' && URL.canParse(value) && /^https?:/.test(value),
 );
+const tenant = expected<string>(
+  'a tenant of 1 to 64 bytes',
+  (value) => typeof value === 'string' && checkTenant(value) === null,
+);
 const rights = z.record(z.string(), z.union([z.literal('all'), z.array(z.enum(RIGHTS))]));
 const count = z.int().min(1);
 
@@ -172,10 +182,13 @@ export const serveOptions = z.strictObject({
       z.strictObject({
         groups: names.optional(),
         rights: rights.optional(),
+        tenant: tenant.optional(),
       } satisfies OptionSchemas<PrincipalOptions>),
     )
     .optional(),
-  groups: z.record(z.string(), z.strictObject({ rights: rights.optional() })).optional(),
+  groups: z
+    .record(z.string(), z.strictObject({ rights: rights.optional(), tenant: tenant.optional() }))
+    .optional(),
   origins: z
     .array(
       expected<string>(

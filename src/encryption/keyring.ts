@@ -28,14 +28,25 @@ export interface EncryptionOptions {
   /**
    * Keys by their ids: base64 of 32 random bytes each, as `openssl rand -base64 32` prints. An id is
    * 1 to 64 letters, digits, `.`, `_`, and `-`; it is stored in clear beside what the key encrypts.
+   * Default: the keys of PERDURE_ENCRYPTION_KEYS.
    */
-  readonly keys: Readonly<Record<string, string>>;
-  /** The id of the key that encrypts. The other keys only decrypt. */
-  readonly current: string;
+  readonly keys?: Readonly<Record<string, string>>;
+  /** The id of the key that encrypts. The other keys only decrypt. Give it with `keys`. */
+  readonly current?: string;
+  /**
+   * Whether whatever is in clear is refused: a worker or client without keys does not start, and payloads
+   * and texts that were stored without a key are unreadable. Set it once nothing older is needed.
+   * Default: false.
+   */
+  readonly required?: boolean;
 }
 
 /** The environment variable with keys: `id:base64`, comma-separated, of which the first encrypts. */
 export const KEYS_VARIABLE = 'PERDURE_ENCRYPTION_KEYS';
+
+/** What to do about what is in clear, although encryption is required. */
+export const CLEAR_FIX =
+  'find out who wrote it, or set `required: false` to read what is older than the keys';
 
 /** For what a key is used. Each purpose has keys of its own, derived from those of the team. */
 type Purpose = 'payload' | 'blob';
@@ -44,16 +55,18 @@ type Purpose = 'payload' | 'blob';
 export interface Keyring {
   /** The id of the key that encrypts. */
   readonly current: string;
+  /** Whether what is stored in clear is refused. */
+  readonly required: boolean;
   /**
    * Encrypts bytes with the current key. For a blob, the same bytes give the same result, so a store
-   * that is addressed by content stores them once.
+   * that is addressed by content stores them once. Only who gives the same `owner` can decrypt them.
    */
-  seal(purpose: Purpose, plain: Uint8Array): Buffer;
+  seal(purpose: Purpose, plain: Uint8Array, owner?: Uint8Array): Buffer;
   /**
    * Decrypts bytes that the key with this id has encrypted. Throws an `UnreadableError` that names the
-   * key if it is not here, and if the bytes were changed.
+   * key if it is not here, and if the bytes were changed or have another owner.
    */
-  open(purpose: Purpose, id: string, sealed: Uint8Array): Buffer;
+  open(purpose: Purpose, id: string, sealed: Uint8Array, owner?: Uint8Array): Buffer;
 }
 
 const KEY_BYTES = 32;
@@ -64,28 +77,44 @@ const HOW = 'make one with: openssl rand -base64 32';
 
 /**
  * Returns the keys of the options, else those of PERDURE_ENCRYPTION_KEYS; null if there are none.
- * Throws an `InputError` that names the faulty key, and never shows its value.
+ * Throws an `InputError` that names the faulty key, and never shows its value, and if keys are
+ * required and there are none.
  */
 export function keyringFrom(
   options: EncryptionOptions | undefined,
   env: Readonly<Record<string, string | undefined>>,
 ): Keyring | null {
-  if (options !== undefined) return keyringOf(options);
+  if (options?.keys !== undefined) return keyringOf(options);
+  const problem = options === undefined ? null : encryptionProblem(options);
+  if (problem !== null) throw new InputError(problem);
+  const required = options?.required === true;
   const given = keysIn(env[KEYS_VARIABLE]);
-  return given === null ? null : keyringOf(given, KEYS_VARIABLE);
+  if (given !== null) return keyringOf({ ...given, required }, KEYS_VARIABLE);
+  if (!required) return null;
+  throw new InputError(
+    `encryption: expected keys, because \`required\` is true, got none; set ${KEYS_VARIABLE}, or \`encryption.keys\``,
+  );
 }
 
 /** Returns the keys of the options. Throws an `InputError` that names the faulty key at `at`. */
 export function keyringOf(options: EncryptionOptions, at = 'encryption'): Keyring {
-  const problem = encryptionProblem(options, at);
+  const { keys: given, current = '', required = false } = options;
+  const problem = encryptionProblem({ keys: {}, ...options }, at);
   if (problem !== null) throw new InputError(problem);
-  learnSecrets({ values: Object.values(options.keys) });
-  const keys = new Map(Object.entries(options.keys).map(([id, key]) => [id, deriveKeys(key)]));
-  return createKeyring(keys, options.current);
+  learnSecrets({ values: Object.values(given ?? {}) });
+  const keys = new Map(Object.entries(given ?? {}).map(([id, key]) => [id, deriveKeys(key)]));
+  return createKeyring(keys, { current, required });
 }
 
 /** Returns what is wrong with the options, as `field: expected X, got Y; fix`; null if nothing is. */
 export function encryptionProblem(options: unknown, at = 'encryption'): string | null {
+  const required = isObject(options) ? options['required'] : undefined;
+  if (required !== undefined && typeof required !== 'boolean') {
+    return `${at}: required: expected true or false, got ${show(required)}; set it to true to refuse what is in clear`;
+  }
+  if (isObject(options) && options['keys'] === undefined && options['current'] === undefined) {
+    return required === undefined ? `${at}: expected keys, got none; ${HOW}` : null;
+  }
   if (!isObject(options) || !isObject(options['keys'])) {
     return `${at}: expected { keys: { id: key }, current: id }, got ${typeof options}; each key is base64 of 32 bytes: ${HOW}`;
   }
@@ -106,7 +135,7 @@ export function encryptionProblem(options: unknown, at = 'encryption'): string |
 }
 
 /** Reads the variable; null if it is not set. Throws an `InputError` for a key without an id, or an id twice. */
-function keysIn(text = ''): EncryptionOptions | null {
+function keysIn(text = ''): Pick<EncryptionOptions, 'keys' | 'current'> | null {
   const parts = text.split(',').filter((part) => part.trim() !== '');
   if (parts.length === 0) return null;
   if (!parts.every((part) => part.includes(':'))) {
@@ -137,7 +166,10 @@ function deriveKeys(base64: string): DerivedKeys {
   return { payload: derive('payload'), blob: derive('blob'), vector: derive('vector') };
 }
 
-function createKeyring(keys: ReadonlyMap<string, DerivedKeys>, current: string): Keyring {
+function createKeyring(
+  keys: ReadonlyMap<string, DerivedKeys>,
+  { current, required }: Pick<Keyring, 'current' | 'required'>,
+): Keyring {
   const find = (id: string): DerivedKeys => {
     const found = keys.get(id);
     if (found !== undefined) return found;
@@ -148,20 +180,21 @@ function createKeyring(keys: ReadonlyMap<string, DerivedKeys>, current: string):
   };
   return {
     current,
-    seal(purpose, plain) {
+    required,
+    seal(purpose, plain, owner) {
       const { [purpose]: key, vector } = find(current);
       const iv = purpose === 'blob' ? vectorOf(vector, plain) : randomBytes(IV_BYTES);
-      const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(Buffer.from(current));
+      const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(bound(current, owner));
       const body = [cipher.update(plain), cipher.final()];
       return Buffer.concat([iv, cipher.getAuthTag(), ...body]);
     },
-    open(purpose, id, sealed) {
+    open(purpose, id, sealed, owner) {
       const { [purpose]: key } = find(id);
       try {
         const [iv, rest] = [sealed.subarray(0, IV_BYTES), sealed.subarray(IV_BYTES)];
         const options = { authTagLength: TAG_BYTES };
         const decipher = createDecipheriv('aes-256-gcm', key, iv, options)
-          .setAAD(Buffer.from(id))
+          .setAAD(bound(id, owner))
           .setAuthTag(rest.subarray(0, TAG_BYTES));
         return Buffer.concat([decipher.update(rest.subarray(TAG_BYTES)), decipher.final()]);
       } catch (error) {
@@ -172,6 +205,11 @@ function createKeyring(keys: ReadonlyMap<string, DerivedKeys>, current: string):
       }
     },
   };
+}
+
+/** Returns what is authenticated beside the bytes. No id of a key has a byte of zero. */
+function bound(id: string, owner: Uint8Array | undefined): Buffer {
+  return owner === undefined ? Buffer.from(id) : Buffer.concat([Buffer.from(`${id}\0`), owner]);
 }
 
 /** Returns a vector that only the same bytes have, so no two blobs share one. */

@@ -1,16 +1,19 @@
+import { createHash } from 'node:crypto';
 import {
   CancelledFailure,
   DefaultFailureConverter,
   type Payload,
   type PayloadCodec,
+  type SerializationContext,
   defaultPayloadConverter,
   ensureApplicationFailure,
 } from '@temporalio/common';
 import type { ActivityInterceptorsFactory, WorkerInterceptors } from '@temporalio/worker';
 import { UnreadableError } from '../core/errors.js';
+import { visible } from '../core/state/summaries.js';
 import { payloadProto } from '../temporal/sdk-internals.js';
 import { ENCRYPTED, KEY_ID } from '../temporal/server-answers.js';
-import { type EncryptionOptions, type Keyring, keyringOf } from './keyring.js';
+import { CLEAR_FIX, type EncryptionOptions, type Keyring, keyringOf } from './keyring.js';
 
 /**
  * Returns the payload codec of a configuration with `encryption`, for a Temporal client or worker of
@@ -35,19 +38,41 @@ export function encryptionCodec(options: EncryptionOptions): PayloadCodec {
   return codecOf(keyringOf(options));
 }
 
+/** The metadata with the hash of the id of the workflow to which a payload belongs. */
+const OWNER = 'encryption-owner';
+const OWNER_BYTES = 16;
+/** What a schedule appends to the id of each workflow that it starts. */
+const FIRED_AT = /-\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/;
+
 function codecOf(keyring: Keyring): PayloadCodec {
-  const metadata = {
+  const unbound = {
     encoding: Buffer.from(ENCRYPTED),
     [KEY_ID]: Buffer.from(keyring.current),
   };
   return {
-    encode: async (payloads) =>
-      payloads.map((payload) => {
+    async encode(payloads, context) {
+      const owner = ownerOf(context);
+      const metadata = owner === undefined ? unbound : { ...unbound, [OWNER]: owner };
+      return payloads.map((payload) => {
         const plain = payloadProto().encode(payload).finish();
-        return { metadata, data: keyring.seal('payload', plain) };
-      }),
-    decode: async (payloads) => payloads.map((payload) => decrypted(keyring, payload)),
+        return { metadata, data: keyring.seal('payload', plain, owner) };
+      });
+    },
+    async decode(payloads, context) {
+      const reader = { keyring, id: context?.workflowId };
+      return payloads.map((payload) => decrypted(reader, payload));
+    },
   };
+}
+
+/**
+ * Returns the hash of the id of the workflow; undefined if the SDK does not know it. The workflows of a
+ * schedule share one, because the schedule encrypts their input before they have ids.
+ */
+function ownerOf(context: Partial<SerializationContext> | undefined): Buffer | undefined {
+  const id = context?.workflowId?.replace(FIRED_AT, '');
+  if (id === undefined) return undefined;
+  return createHash('sha256').update(id).digest().subarray(0, OWNER_BYTES);
 }
 
 /** Returns the option of clients and workers with the codec; none without keys. */
@@ -57,13 +82,36 @@ export function dataConverter(keyring: Keyring | null): {
   return keyring === null ? {} : { dataConverter: { payloadCodecs: [codecOf(keyring)] } };
 }
 
-/** Returns the payload in clear. One that is not encrypted, as in runs of before, stays as it is. */
-function decrypted(keyring: Keyring, payload: Payload): Payload {
+interface Reader {
+  readonly keyring: Keyring;
+  /** The id of the workflow; undefined if the SDK, or a codec server, does not know it. */
+  readonly id: string | undefined;
+}
+
+/**
+ * Returns the payload in clear. One that is not encrypted, as in runs of before, stays as it is, unless
+ * encryption is required.
+ */
+function decrypted({ keyring, id: workflowId }: Reader, payload: Payload): Payload {
   const { metadata, data } = payload;
-  if (textOf(metadata?.['encoding']) !== ENCRYPTED) return payload;
+  const encoding = textOf(metadata?.['encoding']);
+  const whose = workflowId === undefined ? '' : ` of "${visible(workflowId)}"`;
+  if (encoding !== ENCRYPTED) {
+    if (!keyring.required) return payload;
+    throw new UnreadableError(
+      `a payload${whose} is in clear (${visible(encoding)}), and \`encryption.required\` refuses it: it was written without a key; ${CLEAR_FIX}`,
+    );
+  }
   const id = textOf(metadata?.[KEY_ID]);
+  const owner = metadata?.[OWNER] ?? undefined;
+  const expected = workflowId === undefined ? undefined : ownerOf({ workflowId });
+  if (owner && expected && !expected.equals(owner)) {
+    throw new UnreadableError(
+      `a payload${whose} belongs to another workflow: it was copied here; restore what was here, or end the run`,
+    );
+  }
   try {
-    return payloadProto().decode(keyring.open('payload', id, data ?? new Uint8Array()));
+    return payloadProto().decode(keyring.open('payload', id, data ?? new Uint8Array(), owner));
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     throw new UnreadableError(`a payload cannot be read: ${why}`, { cause: error });

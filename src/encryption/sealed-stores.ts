@@ -1,5 +1,5 @@
 import { BlobError, type BlobStore } from '../storage/blob-store.js';
-import { KEYS_VARIABLE, type Keyring } from './keyring.js';
+import { CLEAR_FIX, KEYS_VARIABLE, type Keyring } from './keyring.js';
 
 /** The beginning of an encrypted text in a blob store, followed by the id of the key and base64. */
 const ENCRYPTED = 'perdure encrypted ';
@@ -8,7 +8,7 @@ const CLEAR = 'perdure clear\n';
 
 /**
  * Returns a blob store that encrypts what it stores, if there are keys, and that reads texts in clear
- * as well. A reference then names the encrypted text, so without the keys nobody can tell whether a
+ * as well, unless encryption is required. A reference then names the encrypted text, so without the keys nobody can tell whether a
  * store has a text that they know. Rejects with a `BlobError` for a text whose key is not here.
  */
 export function sealedBlobs(store: BlobStore, keyring: Keyring | null): BlobStore {
@@ -19,6 +19,9 @@ export function sealedBlobs(store: BlobStore, keyring: Keyring | null): BlobStor
     },
     async get(ref) {
       const stored = await store.get(ref);
+      if (keyring?.required === true && !stored.startsWith(ENCRYPTED)) {
+        throw unreadable(ref.sha256, inClear());
+      }
       if (stored.startsWith(CLEAR)) return stored.slice(CLEAR.length);
       if (!stored.startsWith(ENCRYPTED)) return stored;
       const end = stored.indexOf('\n');
@@ -40,6 +43,12 @@ function toStored(text: string, keyring: Keyring | null): string {
     return `${ENCRYPTED}${keyring.current}\n${sealed}`;
   }
   return text.startsWith(ENCRYPTED) || text.startsWith(CLEAR) ? CLEAR + text : text;
+}
+
+function inClear(): Error {
+  return new Error(
+    `it is in clear, and \`encryption.required\` refuses it: it was stored without a key; ${CLEAR_FIX}`,
+  );
 }
 
 function missing(id: string): Error {

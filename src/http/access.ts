@@ -5,6 +5,7 @@ import type { Right } from '../config.js';
 import { NoRunError } from '../core/errors.js';
 import { visible } from '../core/state/summaries.js';
 import { isObject, textField } from '../core/text/json.js';
+import { show } from '../core/text/text.js';
 import { describeRun, readRun } from '../history/read-run.js';
 import { readSegmentStart } from '../history/segments.js';
 import { HttpError } from './errors.js';
@@ -38,6 +39,8 @@ export function startMemo(
 export interface SeenRun {
   readonly id: string;
   readonly agent: string;
+  /** For whom it works; empty without a tenant. */
+  readonly tenant: string;
   /** Whether the principal has started the run, or the run that called it. */
   readonly isOwn: boolean;
   /** The digest of the request that started it; null if it was not started here. */
@@ -53,6 +56,7 @@ export function mayDo(
   right: Right,
   run: Omit<SeenRun, 'id' | 'request'>,
 ): boolean {
+  if (principal.tenants.length > 0 && !principal.tenants.includes(run.tenant)) return false;
   if (principal.may(right, run.agent)) return true;
   return run.isOwn && OF_STARTER.includes(right) && principal.may('start', run.agent);
 }
@@ -85,6 +89,26 @@ export async function openRun(
   );
   if (!isSeen) throw noRun(id);
   throw forbidden(principal, rights[0], run.agent);
+}
+
+/**
+ * Returns the tenant of a run that the principal starts; none if it has none and asks for none. Throws
+ * an `HttpError` (403) for a tenant that is not the principal's.
+ */
+export function tenantFor(
+  { name, tenants }: Principal,
+  asked: string | undefined,
+): { readonly tenant?: string } {
+  if (tenants.length === 0) return asked === undefined ? {} : { tenant: asked };
+  const tenant = asked ?? (tenants.length === 1 ? tenants[0] : undefined);
+  if (tenant !== undefined && tenants.includes(tenant)) return { tenant };
+  const got = asked === undefined ? 'none' : show(asked);
+  throw new HttpError(
+    403,
+    'forbidden',
+    `tenant: expected one of those of ${visible(name)} (${tenants.map((one) => show(one)).join(', ')}), got ${got}`,
+    { fix: 'leave the tenant out, or give one of these' },
+  );
 }
 
 /** Returns the answer to a message that is recorded and that no worker has received. */
@@ -133,12 +157,14 @@ export function sightOf(
 ): (found: ListedRun) => Promise<boolean> {
   const known = new Map<string, Promise<boolean>>();
   return async ({ run, agent, info }) => {
-    if (agent !== null && rights.some((one) => principal.may(one, agent))) return true;
-    if (agent !== null && !principal.may('start', agent)) return false;
+    const isAny = principal.tenants.length === 0;
+    if (agent !== null && isAny && rights.some((one) => principal.may(one, agent))) return true;
+    if (agent !== null && isAny && !principal.may('start', agent)) return false;
     const root = info?.rootExecution?.workflowId ?? '';
     if (agent !== null && info !== undefined && (root === '' || root === run)) {
       const isOwn = info.memo?.[STARTED_BY] === principal.name;
-      return rights.some((one) => mayDo(principal, one, { agent, isOwn }));
+      const tenant = info.priority?.fairnessKey ?? '';
+      return rights.some((one) => mayDo(principal, one, { agent, isOwn, tenant }));
     }
     const seen = known.get(run) ?? openRun(place, { principal, right: rights, run }).then(yes, no);
     known.set(run, seen);
@@ -165,10 +191,10 @@ async function identify(
   });
   if (description === null) {
     // The archive knows who asked for the first turn, but not who has proven it.
-    const { agent } = await readRun(client, id, { archive });
-    return { id, agent, isOwn: false, request: null };
+    const { agent, view } = await readRun(client, id, { archive });
+    return { id, agent, tenant: view.input?.tenant ?? '', isOwn: false, request: null };
   }
-  const { memo, runId, rootExecution } = description;
+  const { memo, runId, rootExecution, priority } = description;
   const [named] = description.searchAttributes['AgentName'] ?? [];
   const agent = typeof named === 'string' ? named : await agentOf(client, id, runId);
   const root = rootExecution?.workflowId ?? id;
@@ -176,7 +202,7 @@ async function identify(
     root === '' || root === id ? memo : (await describeRun(client, root).catch(() => null))?.memo;
   const isOwn = isObject(ownerMemo) && ownerMemo[STARTED_BY] === principal.name;
   const request = isObject(memo) ? textField(memo, REQUEST) || null : null;
-  return { id, agent, isOwn, request };
+  return { id, agent, tenant: priority?.fairnessKey ?? '', isOwn, request };
 }
 
 /** Returns the agent of a run that no worker has loaded yet, or of a namespace without attributes. */

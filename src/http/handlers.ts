@@ -23,6 +23,7 @@ import {
   mayDo,
   openRun,
   sightOf,
+  tenantFor,
 } from './access.js';
 import { HttpError } from './errors.js';
 import type { OperationName, OperationOutput, ReadInput } from './operations.js';
@@ -77,11 +78,12 @@ const MAX_LISTED = 200;
 export async function startFor(
   place: Place,
   { principal, operationKey, door }: Pick<Caller, 'principal' | 'operationKey' | 'door'>,
-  { id: given, attachments, ...fields }: ReadInput<'startRun'>,
+  { id: given, attachments, tenant, ...asked }: ReadInput<'startRun'>,
 ): Promise<OperationOutput<'startRun'>> {
   const { client, agents, taskQueue } = place;
-  const { agent, context, limits } = fields;
+  const { agent, context, limits } = asked;
   requireStart(place, principal, agent);
+  const fields = { ...asked, ...tenantFor(principal, tenant) };
   if (context !== undefined || limits !== undefined) requireControl(principal, agent);
   assertKnownAgent(agents.length === 0 ? undefined : { agents }, agent, fields);
   const digest = sha256Hex(

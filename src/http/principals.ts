@@ -13,6 +13,8 @@ import { HttpError } from './errors.js';
 export interface Principal {
   readonly name: string;
   readonly groups: readonly string[];
+  /** The tenants whose runs it may start and see; empty: all runs. */
+  readonly tenants: readonly string[];
   /** Whether it has a right about all runs of an agent. */
   may(right: Right, agent: string): boolean;
   /** Whether it has a right about all runs of all agents. */
@@ -127,13 +129,13 @@ function principals(options: ServeOptions): (name: string, groups: readonly stri
   return (name, tokenGroups) => {
     const entries = [...own(known ?? {}, name), ...own(known ?? {}, '*')];
     const groups = [...new Set([...tokenGroups, ...entries.flatMap((one) => one.groups ?? [])])];
-    const rights: readonly AgentRights[] = [
-      ...entries,
-      ...groups.flatMap((group) => own(rightsOfGroups, group)),
-    ].flatMap(({ rights: table }) => (table === undefined ? [] : [table]));
+    const all = [...entries, ...groups.flatMap((group) => own(rightsOfGroups, group))];
+    const rights = all.flatMap(({ rights: table }) => (table === undefined ? [] : [table]));
+    const tenants = all.flatMap(({ tenant }) => (tenant === undefined ? [] : [tenant]));
     return {
       name,
       groups,
+      tenants: [...new Set(tenants)],
       may: (right, agent) => isOpen || rights.some((table) => allows(table, right, agent)),
       mayAll: (right) => isOpen || rights.some((table) => includes(table['*'] ?? [], right)),
     };

@@ -11,6 +11,13 @@ import { isObject, textField } from '../core/text/json.js';
 import { visible } from '../core/state/summaries.js';
 import { grpcCode } from './grpc.js';
 import {
+  type PayloadContext,
+  type RawHistoryEvent,
+  OF_CORE,
+  ownerOfEvent,
+  payloadsOfCore,
+} from './payload-owner.js';
+import {
   decodeMapFromPayloads,
   decodePayloads,
   executionInfoFromRaw,
@@ -30,10 +37,11 @@ import {
 
 /** The history of one segment. */
 export type History = Awaited<ReturnType<WorkflowHandle['fetchHistory']>>;
-type RawHistoryEvent = NonNullable<History['events']>[number];
 type HistoryRequest = Parameters<Client['workflowService']['getWorkflowExecutionHistory']>[0];
 type RawInfo = Parameters<typeof executionInfoFromRaw>[0];
-type WalkOf<T> = Parameters<typeof visit<T>>[1];
+type WalkOf<T> = <Context>(
+  ...given: Parameters<Parameters<typeof visit<T, Context>>[1]>
+) => Promise<unknown>[];
 
 /** The encodings of Temporal's default converter, including those that perdure does not read. */
 const PLAIN = new Set([
@@ -323,14 +331,22 @@ async function decodeIn<T extends object>(
   if (codecs.length === 0) return;
   const context = { type: 'workflow', namespace, workflowId: id } as const;
   const failures: object[] = [];
-  await visit(root, walk, {
-    transformPayload: async (payload) =>
-      (await decodePayloads(codecs, [payload], context))[0] ?? payload,
-    transformPayloads: async (payloads) => await decodePayloads(codecs, payloads, context),
+  const ownOfCore = new WeakSet();
+  await visit<T, PayloadContext>(root, walk, {
+    transformPayload: async (payload, of) =>
+      of === OF_CORE ? payload : ((await decodePayloads(codecs, [payload], of))[0] ?? payload),
+    transformPayloads: async (payloads, of) =>
+      of === OF_CORE ? payloads : await decodePayloads(codecs, payloads, of),
     skipHeaders: true,
     skipSearchAttributes: true,
-    deriveContext(message, type) {
+    initialContext: context,
+    deriveContext(message, type, of) {
       if (type.endsWith('failure.v1.Failure')) failures.push(message);
+      if (type.endsWith('history.v1.HistoryEvent')) {
+        payloadsOfCore(message).forEach((payloads) => ownOfCore.add(payloads));
+        return ownerOfEvent(message, context);
+      }
+      return ownOfCore.has(message) ? OF_CORE : of;
     },
   });
   failures.forEach(restoreMessage);
@@ -354,7 +370,8 @@ function unreadableMemo(
 ): string {
   const encoded = encodingsIn(Object.values(fields ?? {}));
   const how = encoded === '' ? messageOf(error) : `it is encoded as ${encoded}`;
-  return `its memo cannot be read: ${how}; ${FIX}`;
+  const fix = encoded === '' && UnreadableError.isInstance(error) ? '' : `; ${FIX}`;
+  return `its memo cannot be read: ${how}${fix}`;
 }
 
 /** Returns the encodings and key ids of payloads that the default converter cannot read. */

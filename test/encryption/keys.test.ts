@@ -192,3 +192,52 @@ test('a command without the key names the run that it has started', async () => 
   const client = await open(taskQueue, first);
   expect(await client.result(id)).toMatchObject({ answer: 'done' });
 });
+
+test('required: a message and a text that were written without a key are refused, not believed', async () => {
+  const taskQueue = `keys-${randomUUID()}`;
+  const strict: EncryptionOptions = { ...first, required: true };
+  await work(taskQueue, strict);
+  const client = await open(taskQueue, strict);
+  const id = `keys-${randomUUID()}`;
+  await client.start('clerk', { id, message: 'look', open: true });
+  expect(await client.result(id, { turn: 1 })).toMatchObject({ answer: 'done' });
+  expect((await client.transcript(id)).messages).toHaveLength(4);
+  const plain = await open(taskQueue);
+  const forged = `keys-${randomUUID()}`;
+  await plain.start('clerk', { id: forged, message: 'look', tags: ['x'] });
+  const refused = /is in clear \(json\/plain\), and `encryption.required` refuses it/;
+  await expect(client.transcript(forged)).rejects.toThrow(refused);
+  await expect
+    .poll(async () => await storedHistory(forged))
+    .toContain('`encryption.required` refuses it');
+  const { rows } = await client.list({ idPrefix: forged });
+  expect(rows).toMatchObject([{ unreadable: expect.stringMatching(refused) as string }]);
+  await expect(work(taskQueue, { required: true })).rejects.toThrow(/expected keys, because/);
+  await new Client({ connection }).workflow.getHandle(forged).terminate();
+});
+
+test('a message that was copied from another run is refused', async () => {
+  const taskQueue = `keys-${randomUUID()}`;
+  const worker = await work(taskQueue, first);
+  const client = await open(taskQueue, first);
+  const [id, other] = [`keys-${randomUUID()}`, `keys-${randomUUID()}`];
+  await client.start('clerk', { id, message: 'look' });
+  await client.result(id);
+  await worker.shutdown();
+  const { events } = await new Client({ connection }).workflow.getHandle(id).fetchHistory();
+  const started = events?.[0]?.workflowExecutionStartedEventAttributes;
+  await connection.workflowService.startWorkflowExecution({
+    namespace: 'default',
+    workflowId: other,
+    workflowType: started?.workflowType ?? null,
+    taskQueue: started?.taskQueue ?? null,
+    input: started?.input ?? null,
+    requestId: randomUUID(),
+  });
+  await expect(client.transcript(other)).rejects.toThrow('belongs to another workflow');
+  await work(taskQueue, first);
+  await expect
+    .poll(async () => await storedHistory(other))
+    .toContain('belongs to another workflow');
+  await new Client({ connection }).workflow.getHandle(other).terminate();
+});

@@ -55,7 +55,9 @@ async function createHandler(context: CliContext, origins: readonly string[]): P
     );
   }
   const keyring = keyringFrom((await context.config()).encryption, context.env);
-  const [own] = dataConverter(keyring).dataConverter?.payloadCodecs ?? [];
+  // A UI shows what is in clear as well.
+  const lenient = keyring && { ...keyring, required: false };
+  const [own] = dataConverter(lenient).dataConverter?.payloadCodecs ?? [];
   if (own === undefined) {
     throw new UsageError(
       'codec: expected keys, got none; set PERDURE_ENCRYPTION_KEYS, or `encryption` in the configuration',

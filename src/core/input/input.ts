@@ -347,7 +347,8 @@ function checkRequesters(value: unknown): string | null {
 /** The server refuses a longer key. */
 const MAX_TENANT_BYTES = 64;
 
-function checkTenant(value: unknown): string | null {
+/** Returns what is wrong with a tenant; null if nothing is. */
+export function checkTenant(value: unknown): string | null {
   if (value === undefined) return null;
   const isText = typeof value === 'string' && value.trim() !== '';
   if (isText && utf8ToBytes(value).length <= MAX_TENANT_BYTES) return null;
