@@ -155,3 +155,9 @@ async function isServed(context: CliContext): Promise<boolean> {
   }
   return await isWorkedElsewhere(context, await context.taskQueue());
 }
+
+/** Says that what a command has written is in clear, if payloads are encoded, for example encrypted. */
+export function noteClear(context: CliContext, client: Client): void {
+  if (client.options.loadedDataConverter.payloadCodecs.length === 0) return;
+  context.note('It is in clear, although the run is encrypted: keep it where the run may be read.');
+}

@@ -258,6 +258,7 @@ function openStreams(
     sources: [
       liveWorkers(home, {
         hosts: readLiveHosts(env),
+        codecs: client.options.loadedDataConverter.payloadCodecs,
         unreachable: (why) => process.emitWarning(why, { code: 'PERDURE_LIVE_UNREACHABLE' }),
       }),
     ],

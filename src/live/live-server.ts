@@ -12,6 +12,7 @@ import { type Exchange, type Route, liveResponse, startHttpServer } from './http
 import type { ListenSettings, Refusal } from './live-options.js';
 import { announce, liveWorkers } from './live-workers.js';
 import { hubSource } from './process-hub.js';
+import { type LinesOf, sealedLine } from './sealed-lines.js';
 import { type OpenedStream, type RunStreams, createRunStreams } from './run-streams.js';
 import type { StreamEvent } from './stream.js';
 
@@ -162,11 +163,13 @@ export async function startLiveServer(
     readonly converter?: Partial<Pick<ClientOptions, 'dataConverter'>>;
   },
 ): Promise<LiveServer> {
+  const codecs = converter.dataConverter?.payloadCodecs ?? [];
   let opened: Promise<{ streams: RunStreams; connection: Connection }> | undefined;
   const open = async (): Promise<{ streams: RunStreams; connection: Connection }> => {
     const connection = Connection.lazy({ ...target.options, ...CHANNEL_OPTIONS });
     const client = new Client({ connection, namespace: target.namespace, ...converter });
-    const sources = [hubSource(hub), liveWorkers(home, { except: server.url, hosts })];
+    const others = liveWorkers(home, { except: server.url, hosts, codecs });
+    const sources = [hubSource(hub), others];
     return { streams: createRunStreams(client, { sources }), connection };
   };
   const server = await startHttpServer(settings, {
@@ -174,7 +177,7 @@ export async function startLiveServer(
       async () => (await (opened ??= open())).streams,
       async (id) => await deletedRunMessage(archive, { namespace: target.namespace, id }),
     ),
-    deltas: deltasRoute(hub),
+    deltas: deltasRoute(hub, { codecs, namespace: target.namespace }),
   });
   const self = { url: server.url, token: settings.token, pid: process.pid, host: hostname() };
   const { namespace } = target;
@@ -196,8 +199,14 @@ export async function startLiveServer(
 
 export type StartLiveServer = typeof startLiveServer;
 
-/** Serves the deltas of this worker as JSON lines, one batch each, to processes that merge them. */
-export function deltasRoute(hub: LiveHub): Route {
+/**
+ * Serves the deltas of this worker as JSON lines, one batch each, to processes that merge them. With
+ * codecs, for example for encryption, each line is encoded.
+ */
+export function deltasRoute(
+  hub: LiveHub,
+  how: Pick<LinesOf, 'codecs' | 'namespace'> = { codecs: [], namespace: '' },
+): Route {
   return async (exchange) => {
     const live = liveResponse(exchange, {
       type: 'application/x-ndjson',
@@ -211,7 +220,11 @@ export function deltasRoute(hub: LiveHub): Route {
         const woken = new Promise<void>((resolve) => (wake = resolve));
         const batches = watch.take();
         if (batches.length === 0) await woken;
-        else await live.write(batches.map((batch) => `${visibleJson(batch)}\n`).join(''));
+        else {
+          const of = { ...how, id: exchange.requested.id };
+          const lines = batches.map(async (batch) => await sealedLine(visibleJson(batch), of));
+          await live.write(`${(await Promise.all(lines)).join('\n')}\n`);
+        }
       }
     } catch (error) {
       if (!live.gone.aborted) throw error;

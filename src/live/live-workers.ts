@@ -13,6 +13,7 @@ import { hasExited } from '../temporal/grpc.js';
 import type { Delta, DeltaBatch, LiveAttempt, NodePlace } from './attempts.js';
 import { isPolledHere } from './process-hub.js';
 import type { LiveSource } from './run-stream.js';
+import { type LinesOf, openedLine } from './sealed-lines.js';
 
 /** The address at which a worker serves live deltas, as announced to other processes. */
 export interface LiveWorker {
@@ -210,11 +211,11 @@ const MAX_LINE_UNITS = 16 * 1024 * 1024;
  */
 async function readDeltas(
   { url, token }: Pick<LiveWorker, 'url' | 'token'>,
-  id: string,
+  of: LinesOf,
   { batch, signal }: { readonly batch: (batch: DeltaBatch) => void; readonly signal: AbortSignal },
 ): Promise<void> {
   const response = await request(
-    new URL(`/runs/${encodeURIComponent(id)}/deltas`, url),
+    new URL(`/runs/${encodeURIComponent(of.id)}/deltas`, url),
     token,
     signal,
   );
@@ -233,7 +234,7 @@ async function readDeltas(
     rest = lines.pop() ?? '';
     if (rest.length > MAX_LINE_UNITS) throw new Error(`${url}: sent a line without an end`);
     for (const line of lines) {
-      const read = parseBatch(line);
+      const read = line === '' ? null : parseBatch((await openedLine(line, of)) ?? '');
       if (read !== null) batch(read);
     }
   }
@@ -308,10 +309,13 @@ export function liveWorkers(
   {
     except,
     hosts = [],
+    codecs = [],
     unreachable = () => undefined,
   }: {
     readonly except?: string;
     readonly hosts?: readonly string[];
+    /** Those of the client, which decode what a worker has encoded. */
+    readonly codecs?: LinesOf['codecs'];
     /** Called once, with the reason and the fix, if no worker of the run can be read. */
     readonly unreachable?: (why: string) => void;
   } = {},
@@ -322,7 +326,11 @@ export function liveWorkers(
     const read = async (worker: KnownWorker, url: string): Promise<void> => {
       reading.add(worker.file);
       try {
-        await readDeltas({ url, token: worker.token }, id, { batch, signal });
+        await readDeltas(
+          { url, token: worker.token },
+          { codecs, namespace, id },
+          { batch, signal },
+        );
       } catch (error) {
         if (isRefused(error) && worker.host === hostname()) await removeFile(worker);
       } finally {

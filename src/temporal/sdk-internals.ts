@@ -26,6 +26,7 @@ export {
   decode as decodePayloads,
   decodeArrayFromPayloads,
   decodeMapFromPayloads,
+  encode as encodePayloads,
   encodeMapToPayloads,
   extstoreInboundOptions,
   visit,

@@ -1,13 +1,16 @@
+import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
+import { encryptionCodec } from '../../src/encryption/payload-codec.js';
 import type { LiveAttempt } from '../../src/live/attempts.js';
 import { startHttpServer } from '../../src/live/http-server.js';
 import { createLiveHub } from '../../src/live/hub.js';
 import { resolveLiveOptions } from '../../src/live/live-options.js';
 import { deltasRoute } from '../../src/live/live-server.js';
 import { announce, liveWorkers } from '../../src/live/live-workers.js';
+import { openedLine } from '../../src/live/sealed-lines.js';
 import { createStreamMerger } from '../../src/live/run-stream.js';
 import {
   BEGINNING,
@@ -92,6 +95,51 @@ test('replies to a node reach another process with their places, and void ones a
     { ...place, type: 'node-superseded', reply: 1, position: '' },
     { ...place, type: 'node-delta', reply: 2, kind: 'text', text: 'bill', offset: 0, position: '' },
   ]);
+});
+
+test('with a key, a worker sends nothing in clear, and only a reader with the key sees replies', async () => {
+  const home = await mkdtemp(join(tmpdir(), 'perdure-live-'));
+  const keys = { k1: randomBytes(32).toString('base64') };
+  const codecs = [encryptionCodec({ keys, current: 'k1', required: true })];
+  const hub = createLiveHub();
+  const queue = { namespace: 'n', taskQueue: 'q' };
+  const server = await startHttpServer(resolveLiveOptions({}, {}), {
+    deltas: deltasRoute(hub, { codecs, namespace: 'n' }),
+  });
+  const process = { pid: globalThis.process.pid, host: hostname() };
+  const withdraw = await announce(home, { ...queue, ...process, url: server.url, token: '' });
+  const over = new AbortController();
+  const readWith = (readerCodecs: typeof codecs) => {
+    const merger = openMerger();
+    const to = {
+      batch: merger.addDeltas.bind(merger),
+      unreachable: () => undefined,
+      signal: over.signal,
+    };
+    liveWorkers(home, { codecs: readerCodecs })({ id: 'run', ...queue }, to);
+    return merger;
+  };
+  const [keyed, keyless] = [readWith(codecs), readWith([])];
+  const writer = hub.begin('run', attempt);
+  writer.push({ kind: 'text', text: 'canary' });
+  const raw = await fetch(`${server.url}/runs/run/deltas`, { signal: over.signal });
+  const reader = raw.body?.getReader();
+  let sent = '';
+  while (!sent.includes('payload')) {
+    sent += Buffer.from((await reader?.read())?.value ?? []).toString();
+  }
+  expect(sent).not.toContain('canary');
+  expect(Buffer.from(JSON.parse(sent.trim()).payload, 'base64').toString()).not.toContain('canary');
+  await vi.waitFor(() => expect(readAll(keyed)).toMatchObject([{ text: 'canary' }]), {
+    timeout: 20_000,
+  });
+  expect(readAll(keyless)).toEqual([]);
+  const of = { codecs, namespace: 'n', id: 'run' };
+  expect(await openedLine('{"attempt":{},"deltas":[]}', of)).toBeNull();
+  over.abort();
+  await withdraw();
+  await server.close();
+  await rm(home, { recursive: true });
 });
 
 test('a reply that is void stays void, and an activity that ends without replies voids its own', () => {

@@ -5,7 +5,7 @@ import { writeRecording } from '../../recordings/recording-files.js';
 import { type CliContext, type Command, EXIT, type ExitCode, UsageError } from '../context.js';
 import { formatCount } from '../format/format.js';
 import { withOptions } from '../input/options.js';
-import { openRun } from '../open-run.js';
+import { noteClear, openRun } from '../open-run.js';
 import { WHICH } from './eval.js';
 
 export interface RecordCommandOptions {
@@ -34,6 +34,7 @@ async function recordToFile(
   const recording = await recordFrom({ client, ...stores }, id, { redact });
   if (out === undefined) {
     context.out(escapeJson(JSON.stringify(recording, null, 2)));
+    noteClear(context, client);
     return EXIT.completed;
   }
   try {
@@ -53,6 +54,7 @@ async function recordToFile(
     `${[formatCount(replies, 'reply', 'replies'), formatCount(results, 'result')].join(' and ')} of ` +
       `${formatCount(runs, 'run')} written to ${visible(out)}`,
   );
+  noteClear(context, client);
   if (context.options.json)
     context.out(JSON.stringify({ id, file: out, runs, replies, results, blobs }));
   return EXIT.completed;

@@ -26,7 +26,7 @@ import {
   withDiskCheck,
 } from '../hosting/server-notes.js';
 import { withOptions } from '../input/options.js';
-import { type OpenedRun, openRun } from '../open-run.js';
+import { type OpenedRun, noteClear, openRun } from '../open-run.js';
 import {
   nextCommandAbout,
   nextCommandFor,
@@ -160,6 +160,7 @@ async function exportHistory(context: CliContext, options: ExportOptions): Promi
     );
     if (context.options.json) context.out(JSON.stringify({ id, runId, events, file: out }));
   }
+  noteClear(context, opened.client);
   const { number } = newestSegment(opened);
   if (segment === undefined && number > 1) {
     context.note(
@@ -217,6 +218,7 @@ async function exportAll(context: CliContext, opened: Opened, out: string): Prom
     files.unshift({ segment: number, runId, events, file });
     oldest = number;
   }
+  noteClear(context, opened.client);
   if (oldest > 1)
     context.note(
       `The server has deleted the segments before ${oldest}, and the archive does not have them.`,

@@ -251,8 +251,9 @@ async function subscribe(
       import('../../live/live-workers.js'),
       import('../../live/live-workers.js'),
     ]);
+    const { payloadCodecs: codecs } = client.options.loadedDataConverter;
     const feeds = createRunStreams(client, {
-      sources: [liveWorkers(home, { hosts: readLiveHosts(env), unreachable })],
+      sources: [liveWorkers(home, { hosts: readLiveHosts(env), codecs, unreachable })],
     });
     for await (const event of feeds.read(id, { after: 'now', signal })) onEvent(event);
   } catch {
