@@ -142,6 +142,7 @@ export interface ListedRun {
     | {
         readonly memo?: Readonly<Record<string, unknown>> | undefined;
         readonly rootExecution?: { readonly workflowId?: string | null } | undefined;
+        readonly priority?: { readonly fairnessKey?: string | undefined } | undefined;
       }
     | undefined;
 }

@@ -17,7 +17,7 @@ export interface Principal {
   readonly tenants: readonly string[];
   /** Whether it has a right about all runs of an agent. */
   may(right: Right, agent: string): boolean;
-  /** Whether it has a right about all runs of all agents. */
+  /** Whether it has a right about all runs of all agents, of every tenant. */
   mayAll(right: Right): boolean;
 }
 
@@ -137,7 +137,9 @@ function principals(options: ServeOptions): (name: string, groups: readonly stri
       groups,
       tenants: [...new Set(tenants)],
       may: (right, agent) => isOpen || rights.some((table) => allows(table, right, agent)),
-      mayAll: (right) => isOpen || rights.some((table) => includes(table['*'] ?? [], right)),
+      mayAll: (right) =>
+        tenants.length === 0 &&
+        (isOpen || rights.some((table) => includes(table['*'] ?? [], right))),
     };
   };
 }
