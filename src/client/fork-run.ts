@@ -86,7 +86,10 @@ export async function forkRun<Output>(
   assertKnownAgent(config, agent ?? name, { ...inherited, ...given });
   const forkId = id === undefined ? newRunId(name) : id;
   const attached = await claimAttachments(blobs, forkId, given);
-  const input = createRunInput(name, { ...inherited, ...given, ...attached, fork });
+  // A called run has the tenant of its caller by its priority alone.
+  const tenant = run.view.input?.tenant ?? run.description?.priority?.fairnessKey;
+  const shares = tenant ? { tenant } : {};
+  const input = createRunInput(name, { ...shares, ...inherited, ...given, ...attached, fork });
   return await startRun(client, input, {
     id: forkId,
     taskQueue: run.taskQueue,

@@ -142,7 +142,6 @@ export interface ListedRun {
     | {
         readonly memo?: Readonly<Record<string, unknown>> | undefined;
         readonly rootExecution?: { readonly workflowId?: string | null } | undefined;
-        readonly priority?: { readonly fairnessKey?: string | undefined } | undefined;
       }
     | undefined;
 }
@@ -164,7 +163,8 @@ export function sightOf(
     const root = info?.rootExecution?.workflowId ?? '';
     if (agent !== null && info !== undefined && (root === '' || root === run)) {
       const isOwn = info.memo?.[STARTED_BY] === principal.name;
-      const tenant = info.priority?.fairnessKey ?? '';
+      // A list has no priorities, but the memo of a run that was not called.
+      const tenant = isObject(info.memo) ? textField(info.memo, 'tenant') : '';
       return rights.some((one) => mayDo(principal, one, { agent, isOwn, tenant }));
     }
     const seen = known.get(run) ?? openRun(place, { principal, right: rights, run }).then(yes, no);

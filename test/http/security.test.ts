@@ -198,15 +198,20 @@ describe('a principal', () => {
     expect(await seen('both')).toEqual([200, 200, 404]);
     expect(await seen('ann')).toEqual([200, 200, 200]);
     const message = { message: 'x' };
-    const sent = await desk.send(path(umbra, '/messages'), { as: 'acme', body: message });
-    expect(sent.status).toBe(404);
+    for (const rest of ['/messages', '/forks']) {
+      const refused = await desk.send(path(umbra, rest), { as: 'acme', body: message });
+      expect([rest, refused.status]).toEqual([rest, 404]);
+    }
+    const forked = await desk.send(path(own, '/forks'), { as: 'acme', body: message });
+    const fork = String(forked.body.id);
+    expect((await desk.client.status(fork)).tenant).toBe('acme');
     // The server lists a run a moment after its start.
     const listed = async (as: string): Promise<readonly string[]> => {
       const { body } = await desk.send('/v1/runs?agent=other&limit=200', { as });
       return body.rows.map((row: { id: string }) => row.id);
     };
     await expect.poll(async () => await listed('ann')).toEqual(expect.arrayContaining(runs));
-    expect(await listed('acme')).toEqual([own]);
+    await expect.poll(async () => await listed('acme')).toEqual([fork, own]);
   });
 
   test('is recorded as the one who decides, whatever the request says', async () => {
