@@ -28,7 +28,7 @@ export interface DoctorOptions {
 /**
  * `doctor`: shows what is in use and what is wrong, each with its fix. It starts MCP servers, asks
  * workers for their agents, and requests one token from each model. It changes nothing, except that it
- * writes a short text to a store on S3.
+ * writes a short text to a store on S3, and starts and deletes workflows if the configuration names tenants.
  */
 export const doctor: Command<DoctorOptions> = {
   declare: (entry) => withOptions(entry, 'noModel'),
@@ -107,7 +107,7 @@ async function examine(
     const { config: _, ...place } = options;
     return nextCommandAbout({ options: { ...place, taskQueue: queue } }, ['worker']);
   };
-  const place = { env, taskQueue, agents, workerCommand };
+  const place = { env, taskQueue, agents, workerCommand, hasTenants: hasTenants(config) };
   const findings: readonly Finding[] = [
     versionsFinding(),
     configuration,
@@ -126,6 +126,13 @@ async function examine(
     const text = runnableText(context, finding.text);
     return { ...finding, text, ...(finding.fix && { fix: runnableText(context, finding.fix) }) };
   });
+}
+
+/** Whether the configuration names tenants, so the server has to take turns between them. */
+function hasTenants({ budgets = [], serve = {} }: Pick<Config, 'budgets' | 'serve'>): boolean {
+  const { principals = {}, groups = {} } = serve;
+  const all = [...budgets, ...Object.values(principals), ...Object.values(groups)];
+  return all.some(({ tenant }) => tenant !== undefined);
 }
 
 /** Returns what is left of the budgets; nothing if the configuration has none. */

@@ -25,6 +25,7 @@ import {
   queuesFinding,
   readRouting,
 } from './routing.js';
+import { tenantsFinding } from './tenants.js';
 
 /** The maximum number of ids that are listed; the rest are counted. */
 const NAMED = 5;
@@ -215,7 +216,12 @@ export async function serverFindings(place: CheckTarget): Promise<readonly Findi
     const agents = await withConnection(server.address, patient, async (connection) =>
       skipIfForbidden('worker agents', () => workerAgentsFinding(connection, place)),
     );
-    return [...found, agents];
+    const tenants = place.hasTenants
+      ? await withConnection(server.address, patient, async (connection) => [
+          await skipIfForbidden('tenants', () => tenantsFinding(connection, server)),
+        ])
+      : [];
+    return [...found, agents, ...tenants];
   } catch (error) {
     const text = `${server.address} cannot be queried: ${messageOf(error)}`;
     return [{ name: 'namespace', level: 'problem', text, data: {} }];
