@@ -157,7 +157,7 @@ const url = expected<string>(
   'an http(s) address',
   (value) => typeof value === 'string' && URL.canParse(value) && /^https?:/.test(value),
 );
-const tenant = expected<string>(
+const tenantName = expected<string>(
   'a tenant of 1 to 64 bytes',
   (value) => typeof value === 'string' && checkTenant(value) === null,
 );
@@ -182,12 +182,15 @@ export const serveOptions = z.strictObject({
       z.strictObject({
         groups: names.optional(),
         rights: rights.optional(),
-        tenant: tenant.optional(),
+        tenant: tenantName.optional(),
       } satisfies OptionSchemas<PrincipalOptions>),
     )
     .optional(),
   groups: z
-    .record(z.string(), z.strictObject({ rights: rights.optional(), tenant: tenant.optional() }))
+    .record(
+      z.string(),
+      z.strictObject({ rights: rights.optional(), tenant: tenantName.optional() }),
+    )
     .optional(),
   origins: z
     .array(

@@ -164,7 +164,7 @@ export const WALLS: readonly Wall[] = [
   {
     folder: 'live',
     folders: ['core', 'secrets', 'storage', 'temporal', 'history', 'models'],
-    packages: [NODE, CLIENT],
+    packages: [NODE, CLIENT, COMMON],
     why: 'Carries replies in progress from workers to readers; the run never depends on it.',
   },
   {

@@ -1,0 +1,56 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type HttpDesk, openHttpDesk } from '../support/http-desk.js';
+
+let desk: HttpDesk;
+beforeAll(async () => {
+  desk = await openHttpDesk(['ann', 'acme', 'both'], {
+    principals: {
+      ann: { rights: { '*': 'all' } },
+      acme: { rights: { '*': 'all' }, tenant: 'acme' },
+      both: { rights: { '*': 'all' }, groups: ['acme', 'umbra'] },
+    },
+    groups: { acme: { tenant: 'acme' }, umbra: { tenant: 'umbra' } },
+  });
+});
+afterAll(async () => await desk.close());
+
+const path = (id: string, rest = ''): string => `/v1/runs/${encodeURIComponent(id)}${rest}`;
+
+test('a principal of a tenant starts and sees runs of this tenant only', async () => {
+  const start = async (as: string, tenant?: string) => {
+    const body = { agent: 'other', message: 'x', ...(tenant && { tenant }) };
+    const { status, body: answer } = await desk.send('/v1/runs', { as, body });
+    return status === 201 ? String(answer.id) : `${status} ${answer.error.message}`;
+  };
+  const own = await start('acme');
+  expect(await start('acme', 'umbra')).toBe(
+    '403 tenant: expected one of those of acme ("acme"), got "umbra"',
+  );
+  expect(await start('both')).toBe(
+    '403 tenant: expected one of those of both ("acme", "umbra"), got none',
+  );
+  const [umbra, none] = [await start('both', 'umbra'), await start('ann')];
+  const runs = [own, umbra, none];
+  const tenants = await Promise.all(runs.map((id) => desk.client.status(id)));
+  expect(tenants.map(({ tenant }) => tenant)).toEqual(['acme', 'umbra', undefined]);
+  const seen = async (as: string) =>
+    await Promise.all(runs.map(async (id) => (await desk.send(path(id), { as })).status));
+  expect(await seen('acme')).toEqual([200, 404, 404]);
+  expect(await seen('both')).toEqual([200, 200, 404]);
+  expect(await seen('ann')).toEqual([200, 200, 200]);
+  const message = { message: 'x' };
+  for (const rest of ['/messages', '/forks']) {
+    const refused = await desk.send(path(umbra, rest), { as: 'acme', body: message });
+    expect([rest, refused.status]).toEqual([rest, 404]);
+  }
+  const forked = await desk.send(path(own, '/forks'), { as: 'acme', body: message });
+  const fork = String(forked.body.id);
+  expect((await desk.client.status(fork)).tenant).toBe('acme');
+  // The server lists a run a moment after its start.
+  const listed = async (as: string): Promise<readonly string[]> => {
+    const { body } = await desk.send('/v1/runs?agent=other&limit=200', { as });
+    return body.rows.map((row: { id: string }) => row.id);
+  };
+  await expect.poll(async () => await listed('ann')).toEqual(expect.arrayContaining(runs));
+  await expect.poll(async () => await listed('acme')).toEqual([fork, own]);
+});
