@@ -61,7 +61,7 @@ export interface Script {
 
 interface SeenRequest {
   readonly run: string;
-  readonly request: Request;
+  request: Request;
   readonly decided: MadeDecision[];
   isWaiting: boolean;
 }
@@ -220,30 +220,43 @@ export async function react(
 ): Promise<boolean> {
   const name = `${run} ${request.id}`;
   const seen = script.requests.get(name) ?? { run, request, decided: [], isWaiting: false };
-  script.requests.set(name, { ...seen, request });
+  script.requests.set(name, seen);
+  seen.request = request;
   if (request.checking || seen.isWaiting) return false;
+  markRefused(seen);
   const place = placesOf(request).find((one) => script.on.request?.[one] !== undefined);
   if (place === undefined) return false;
   const entry = script.on.request?.[place];
-  // An entry that is no list would be refused again.
-  if (seen.decided.length > 0 && !Array.isArray(entry)) return false;
+  if (seen.decided.length >= mostDecisions(entry)) return false;
   const given = take(script, `request ${place}`, entry, true);
   if (given === undefined) return false;
   const reaction = typeof given === 'function' ? given(request, run) : given;
-  await decideOrPerform(stage, seenOf(script, name), reaction);
+  await decideOrPerform(stage, seen, reaction);
   return true;
+}
+
+/** Marks the newest decision as refused, if the run has refused it after its check. */
+function markRefused({ request: { refused }, decided }: SeenRequest): void {
+  const newest = decided.pop();
+  if (newest === undefined) return;
+  decided.push(
+    refused === undefined || newest.refused !== undefined ? newest : { ...newest, refused },
+  );
+}
+
+/** A function that has decided this often about one request is always refused. */
+const MOST_DECISIONS = 100;
+
+/** Returns how often an entry may decide about one request: a single decision would be refused again. */
+function mostDecisions(entry: Reaction | readonly Reaction[] | undefined): number {
+  if (Array.isArray(entry)) return entry.length;
+  return typeof entry === 'function' ? MOST_DECISIONS : 1;
 }
 
 /** The tool stands for its approval; any other request is first looked up by its kind. */
 function placesOf({ tool, kind }: Request): readonly string[] {
   const named = tool === undefined ? [] : [tool];
   return kind === 'approval' ? [...named, kind, '*'] : [kind, ...named, '*'];
-}
-
-function seenOf({ requests }: Script, name: string): SeenRequest {
-  const seen = requests.get(name);
-  if (seen === undefined) throw new Error(`in memory: request ${name} is unknown`);
-  return seen;
 }
 
 async function decideOrPerform(stage: Stage, seen: SeenRequest, action: Action): Promise<void> {

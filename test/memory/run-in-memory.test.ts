@@ -6,6 +6,8 @@ import { defineGraph } from '../../src/graphs/define-graph.js';
 import { text as template } from '../../src/graphs/values.js';
 import { planAndExecute } from '../../src/graphs/plan-and-execute.js';
 import {
+  type Reaction,
+  after,
   answer,
   approve,
   approveSome,
@@ -127,6 +129,38 @@ describe('a person in memory', () => {
     ]);
     expect(run.effects).toHaveLength(1);
     await expectReplays(run);
+  });
+
+  const invalid = edit({ n: 'many' });
+  test.each<[string, Reaction | readonly Reaction[]]>([
+    ['a list', [invalid, after('2 days', invalid), approve()]],
+    ['a function', ({ refused }) => (refused === undefined ? invalid : approve())],
+    ['a list with a function', [invalid, () => approve()]],
+  ])('%s decides again if a check has refused a decision', async (_, reaction) => {
+    const run = await runInMemory(desk, {
+      message: 'Pay',
+      model: asked,
+      on: { request: { pay: reaction } },
+    });
+    const decided = run.requests[0]?.decided ?? [];
+    const refused = decided.slice(0, -1);
+    expect(refused).toHaveLength(Array.isArray(reaction) ? reaction.length - 1 : 1);
+    for (const one of refused)
+      expect(one).toMatchObject({ as: 'edit', refused: expect.any(String) });
+    expect(decided.at(-1)).toEqual({ as: 'approve' });
+    expect(run.effects).toHaveLength(1);
+  });
+
+  test.each<[string, Reaction]>([
+    ['a decision', invalid],
+    ['a function that always decides the same', () => invalid],
+  ])('%s that is refused ends the test with the refusal', async (_, reaction) => {
+    const running = runInMemory(desk, {
+      message: 'Pay',
+      model: asked,
+      on: { request: { pay: reaction } },
+    });
+    await expect(running).rejects.toThrow(/the decision was refused: .*not valid/);
   });
 
   test('chooses by the request', async () => {

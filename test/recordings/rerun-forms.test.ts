@@ -296,6 +296,26 @@ const FORMS: Readonly<Record<string, Form>> = {
     agent: desk,
     options: { ...one, model: [replyCall('look', { n: 1 })] },
   },
+  'decisions that were refused, some after their check': {
+    agent: desk,
+    options: {
+      ...one,
+      model: [replyCall('pay', { n: 3 }), replyCall('pay', { n: 4 }), replyText('Paid.')],
+      on: {
+        request: {
+          pay: [
+            edit({ n: 'many' }),
+            edit({ n: 'many' }),
+            decision({ as: 'approve', digest: 'another' }),
+            decision({ as: 'happened' }),
+            approve(),
+            edit({ n: 'many' }),
+            deny(),
+          ],
+        },
+      },
+    },
+  },
   'decisions under a schema': {
     agent: defineAgent({ name: 'schema', instructions: 'Look.', tools: [look], decide: 'schema' }),
     options: {
