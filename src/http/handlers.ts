@@ -172,7 +172,9 @@ function requireControl(principal: Principal, agent: string): void {
 }
 
 function noAgent(agent: string): InputError {
-  return new InputError(`agent: there is no agent "${agent}"; GET /v1/agents lists them`);
+  return new InputError(
+    `agent: there is no agent "${agent}"; GET /v1/agents, or the tool agent_list, lists them`,
+  );
 }
 
 /** Returns the handlers of all operations. */

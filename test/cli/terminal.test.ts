@@ -111,16 +111,26 @@ test.skipIf(!hasTerminal)(
     desk.script([{ pay: { to: 'ann' } }, 'Done.']);
     const { handle } = await desk.asked({ agent: 'payer', message: 'pay' });
     const terminal = await attached(handle.workflowId);
-    await terminal.isShown('approve / deny');
+    await terminal.isShown('yes / no / edit / answer / full / later?');
     expect(terminal.shown()).toMatch(/to.*ann/);
     terminal.type('nonsense');
-    await terminal.isShown('Type one of: approve / deny');
+    await terminal.isShown('Type one of: yes / no');
+    terminal.type('edit');
+    await terminal.isShown('All new arguments as JSON:');
+    terminal.type('[]');
+    await terminal.isShown('expected a JSON object with all arguments; now: {"to":"ann"}');
+    // The run asks again after a worker has refused the arguments.
+    terminal.type('{"from":"ann"}');
+    await terminal.isShown('The decision was not accepted: arguments:');
     terminal.type('approve');
     await terminal.isShown('is decided as approve');
     const { outcome, projection } = await desk.end(handle);
     expect(outcome).toMatchObject({ status: 'completed', answer: 'Done.' });
     expect(desk.done).toEqual(['pay ann']);
-    expect(projection.state?.decisions).toMatchObject([{ as: 'approve', by: osUser() }]);
+    expect(projection.state?.decisions).toMatchObject([
+      { as: 'edit', refused: expect.stringContaining('to: missing') },
+      { as: 'approve', by: osUser() },
+    ]);
     terminal.close();
   },
 );

@@ -190,6 +190,14 @@ describe('the prompt', () => {
     ]);
   });
 
+  test('goes back to the choices on an empty line, if the choice needs one', async () => {
+    const empty = { ask: () => Promise.resolve(' '), note: () => undefined };
+    for (const as of ['edit', 'answer'] as const) {
+      expect(await completed({ as, request }, empty)).toBeNull();
+    }
+    expect(await completed({ as: 'deny', request }, empty)).toEqual({ as: 'deny' });
+  });
+
   test('asks nothing more about an address, and for no reason that nobody would read', async () => {
     const asks = approval({ kind: 'question', url: 'https://pay.test/1' });
     const never = { ask: () => Promise.reject(new Error('asked')), note: () => undefined };

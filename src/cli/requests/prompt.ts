@@ -1,7 +1,4 @@
-import { createInterface } from 'node:readline/promises';
-import type { Client } from '@temporalio/client';
 import { LIMITS } from '../../core/definition/definition.js';
-import { PerdureError } from '../../core/errors.js';
 import { readPlanAnswer, readYesOrNo, shownActions } from '../../core/plan/confirm-plan.js';
 import type { PlannedAction } from '../../core/plan/plan.js';
 import { formLines } from '../../core/requests/server-ask.js';
@@ -17,17 +14,12 @@ import {
 } from '../../core/text/json.js';
 import { parseDuration } from '../../core/text/text.js';
 import type { Decision, DecisionKind, Request } from '../../core/transcript/request.js';
-import { resolveRequests } from '../../updates/decide.js';
-import type { CliContext } from '../context.js';
-import { osUser } from '../input/option-parsers.js';
-import { nextCommandFor } from '../reports/next-command.js';
-import { type AskingRun, shownRequest } from './show-request.js';
 
 /** A choice at the prompt: a decision, `later`, or `full` to see the whole request. */
 export type Choice = DecisionKind | 'later' | 'full';
 
 /** The content of a decision, without the request that it is about. */
-type Decided = Omit<Decision, 'request' | 'digest' | 'by'>;
+export type Decided = Omit<Decision, 'request' | 'digest' | 'by'>;
 
 /** What the prompt asks for after a choice that is not complete by itself. */
 export interface FollowUp {
@@ -43,8 +35,15 @@ export function wordsOf(request: Request): readonly string[] {
     const some = `some ${first?.id ?? 'a1'}`;
     return ['yes', 'no', some, 'nothing', 'edit …', 'full', 'later'];
   }
-  return isConfirm(request) ? ['yes', 'no', 'full', 'later'] : choicesOf(request);
+  if (isConfirm(request)) return ['yes', 'no', 'full', 'later'];
+  const choices = choicesOf(request);
+  return choices.includes('approve')
+    ? choices.map((choice) => PLAIN_WORDS[choice] ?? choice)
+    : choices;
 }
+
+/** What the prompt calls the decisions of an approval. Their own names are taken, too. */
+const PLAIN_WORDS: Partial<Record<Choice, string>> = { approve: 'yes', deny: 'no' };
 
 /** Whether a node of a graph asks for yes or no. */
 function isConfirm({ kind, tool = '' }: Request): boolean {
@@ -123,7 +122,10 @@ export function followUp(as: DecisionKind, request: Request): FollowUp | null {
         read: (line) => ({ as, ...(line.trim() !== '' && chosenActions(line)) }),
       };
     case 'edit':
-      return { question: 'All new arguments as JSON:', read: readArguments };
+      return {
+        question: 'All new arguments as JSON:',
+        read: (line) => readArguments(line, request),
+      };
     case 'answer':
     case 'happened':
       // Whoever says so has opened the address and is done there.
@@ -186,11 +188,17 @@ export function chosenActions(list: string): { readonly actions: readonly string
   return { actions: list.split(/[\s,]+/).filter((id) => id !== '') };
 }
 
-function readArguments(line: string): Decided | string {
+/** Arguments up to this length are given as an example. */
+const EXAMPLE_CHARACTERS = 200;
+
+function readArguments(line: string, { arguments: now = '' }: Request): Decided | string {
   const parsed = parseForeignJson(line);
   if (!parsed.ok && parsed.isJson) return parsed.problem;
   const value = parsed.ok ? parsed.value : undefined;
-  if (!isObject(value)) return 'expected a JSON object with all arguments, such as {"euros": 20}';
+  if (!isObject(value)) {
+    const example = now === '' || now.length > EXAMPLE_CHARACTERS ? '' : `; now: ${visible(now)}`;
+    return `expected a JSON object with all arguments${example}`;
+  }
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- JSON.parse returns JSON
   return { as: 'edit', arguments: value as Readonly<Record<string, Json>> };
 }
@@ -226,80 +234,10 @@ function readRaise(line: string, { limit }: Request): Decided | string {
   return isTime ? 'expected a duration, such as 10m' : 'expected a positive number';
 }
 
-/** A request that a person at the terminal is asked to decide. */
-export interface Prompted {
-  readonly run: AskingRun;
-  readonly request: Request;
-}
-
 /**
- * Shows a request on the terminal and asks for a decision, which is bound to the digest of what was
- * shown. Returns when the person has decided, or wants to decide later. An interrupt ends the
- * prompt.
+ * Asks for what a choice needs beside itself, until it is complete; null if a needed line is empty, so
+ * the person chooses again. `note` shows what is wrong.
  */
-export async function promptForDecision(
-  context: CliContext,
-  client: Client,
-  prompted: Prompted,
-  { interrupt }: { readonly interrupt: AbortSignal },
-): Promise<void> {
-  const { run, request } = prompted;
-  const terminal = createInterface({ input: process.stdin, output: process.stderr });
-  // Readline intercepts Ctrl-C, so this passes it on to the process.
-  terminal.on('SIGINT', () => process.kill(process.pid, 'SIGINT'));
-  try {
-    await show(context, prompted, false);
-    const decided = await askFor(context, prompted, async (question) => {
-      return await terminal.question(`${question} `, { signal: interrupt });
-    });
-    if (decided === null) {
-      const see = await nextCommandFor(context, run, ['inbox', run.id, request.id]);
-      context.note(`The run waits. Decide later with the commands shown by: ${see}`);
-      return;
-    }
-    await send(context, client, prompted, decided);
-  } catch (error) {
-    if (!interrupt.aborted) throw error;
-  } finally {
-    terminal.close();
-  }
-}
-
-async function show(context: CliContext, prompted: Prompted, full: boolean): Promise<void> {
-  context.note('');
-  for (const line of await shownRequest(context, prompted, { to: 'stderr', full, prompts: true })) {
-    context.note(line);
-  }
-}
-
-/** Asks until the person has decided. Returns null for `later`. */
-async function askFor(
-  context: CliContext,
-  prompted: Prompted,
-  ask: (question: string) => Promise<string>,
-): Promise<Decided | null> {
-  const { request } = prompted;
-  const choices = wordsOf(request).join(' / ');
-  for (;;) {
-    const line = await ask(`${choices}?`);
-    const plain = readPlain(line, request);
-    if (plain !== null) return plain;
-    const choice = readChoice(line, request);
-    if (choice === 'later') return null;
-    if (choice === 'full') await show(context, prompted, true);
-    else if (choice === null) context.note(unclearLine(request, choices));
-    else return await completed({ as: choice, request }, { ask, note: context.note });
-  }
-}
-
-/** Returns a hint about valid answers, for a line that is not one. */
-function unclearLine(request: Request, choices: string): string {
-  const actions = request.kind === 'plan' ? shownActions(request.arguments ?? '') : null;
-  const ids = actions?.map(({ id }) => id).join(', ');
-  return `Type one of: ${choices}${ids === undefined ? '' : ` (the actions are ${ids})`}`;
-}
-
-/** Asks for what a choice needs beside itself, until it is complete. `note` shows what is wrong. */
 export async function completed(
   { as, request }: { readonly as: DecisionKind; readonly request: Request },
   {
@@ -309,7 +247,7 @@ export async function completed(
     readonly ask: (question: string) => Promise<string>;
     readonly note: (line: string) => void;
   },
-): Promise<Decided> {
+): Promise<Decided | null> {
   const askUntil = async <T>(question: string, read: (line: string) => T | string): Promise<T> => {
     for (;;) {
       const found = read(await ask(question));
@@ -322,7 +260,11 @@ export async function completed(
   }
   if (as === 'answer' && request.url !== undefined) return { as, result: 'done' };
   const more = followUp(as, request);
-  return more === null ? { as } : await askUntil(more.question, more.read);
+  if (more === null) return { as };
+  return await askUntil(more.question, (line) => {
+    const read = more.read(line);
+    return typeof read === 'string' && line.trim() === '' ? null : read;
+  });
 }
 
 /** Asks for the fields of a form, one after the other. A field that is left empty is not sent. */
@@ -344,21 +286,4 @@ async function askFields(
     if (given.value !== null) content.push([name, given.value]);
   }
   return Object.fromEntries(content);
-}
-
-async function send(
-  context: CliContext,
-  client: Client,
-  { run, request }: Prompted,
-  decided: Decided,
-): Promise<void> {
-  const { id, digest } = request;
-  try {
-    await resolveRequests(client, run.id, { ...decided, request: id, digest, by: osUser() });
-    context.note(`Request ${visible(id)} is decided as ${decided.as}.`);
-  } catch (error) {
-    // Another person may have decided, or the rules may not let this person decide.
-    if (!PerdureError.isInstance(error)) throw error;
-    context.note(`The decision was not accepted: ${visible(error.message)}`);
-  }
 }

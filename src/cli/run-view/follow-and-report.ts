@@ -31,7 +31,7 @@ import {
   runHeader,
   uiLink,
 } from '../reports/report-run.js';
-import { promptForDecision } from '../requests/prompt.js';
+import { promptForDecision } from '../requests/decide-at-terminal.js';
 import { viewedRequests, watchBelow } from '../requests/show-request.js';
 import { createLiveText, openScreen } from './live-text.js';
 import { type Fixes, createStepLines, lastLines } from './step-lines.js';

@@ -118,8 +118,16 @@ function reasonFields({
     ...(idempotencyKey === '' ? [] : [['idempotency key', idempotencyKey] as const]),
     ...(definition === undefined ? [] : [['new form', definition] as const]),
     ...(kind === 'plan' ? [] : [['why', reason] as const]),
-    ...(refused === undefined ? [] : [['last decision', `refused: ${refused}`] as const]),
+    ...(refused === undefined
+      ? []
+      : [['last decision', `refused: ${inOneLine(refused)}`] as const]),
   ];
+}
+
+/** Returns a text with a list of problems in one line. */
+function inOneLine(text: string): string {
+  const [head = '', ...problems] = text.split('\n');
+  return [head, problems.map((line) => line.replace(/^- /, '')).join('; ')].join(' ').trim();
 }
 
 function quotesOf(request: Presented): readonly Quote[] {
