@@ -9,7 +9,7 @@ import type { Activities } from '../core/run/contract.js';
 import type { SegmentSize } from '../core/state/state.js';
 import { type Duration, formatCount, show, toMs } from '../core/text/text.js';
 import type { Model } from '../models/model.js';
-import type { ModelEntry } from '../models/model-entry.js';
+import { FREE, type ModelEntry, createModelCatalog } from '../models/model-entry.js';
 import type { Archive, BlobStore } from '../storage/blob-store.js';
 import { archiveIn, blobsIn, toolLockIn } from '../storage/tool-lock.js';
 import type { Action } from '../testing/actions.js';
@@ -257,6 +257,10 @@ function workerOf(
     all.flatMap(({ model: name, fallbacks }) => [name ?? DEFAULT_MODEL, ...fallbacks]),
   );
   const servers = new Set(all.flatMap(({ mcp }) => mcp.map(({ name }) => name)));
+  const known = createModelCatalog({}, {});
+  /** `one`: a list of replies has the price of the model that it stands for. */
+  const pricedAs = (name: string, one: MemoryModel | ModelEntry, entry: ModelEntry): ModelEntry =>
+    isScript(one) ? { ...entry, price: known.resolve(name).price ?? FREE } : entry;
   const observe = (place: string, one: MemoryModel | ModelEntry): ModelEntry => {
     if (typeof one !== 'object')
       throw new InputError(`${place}: expected a list of replies or a model, got ${show(one)}`);
@@ -267,8 +271,12 @@ function workerOf(
   };
   const common = model === undefined ? undefined : observe('model', model);
   const entries: Record<string, ModelEntry> = {};
-  for (const name of names) if (common !== undefined) entries[name] = common;
-  for (const [name, one] of Object.entries(models)) entries[name] = observe(`models.${name}`, one);
+  if (model !== undefined && common !== undefined) {
+    for (const name of names) entries[name] = pricedAs(name, model, common);
+  }
+  for (const [name, one] of Object.entries(models)) {
+    entries[name] = pricedAs(name, one, observe(`models.${name}`, one));
+  }
   const scripted = common !== undefined && { ...NO_PROVIDERS, PERDURE_MODEL: DEFAULT_MODEL };
   const workerEnv = { ...env, ...scripted };
   return () => {

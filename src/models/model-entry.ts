@@ -272,7 +272,8 @@ export function createModelCatalog(
   };
 }
 
-const FREE: ModelPrice = { input: 0, cachedInput: 0, output: 0 };
+/** The price of a script. */
+export const FREE: ModelPrice = { input: 0, cachedInput: 0, output: 0 };
 
 /** The capabilities of the demo model, which only reads texts and calls tools. */
 const DEMO: ModelCapabilities = getCapabilities('demo', {

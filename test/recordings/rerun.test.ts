@@ -122,7 +122,8 @@ describe('a rerun with the recorded model and tools', () => {
   });
 
   test('says why it failed where the recorded run did not', async () => {
-    const run = await playRun(desk, { message: 'Hello', model: [replyText('Hi.')] });
+    const unpriced = scriptedModel([replyText('Hi.')]);
+    const run = await playRun(desk, { message: 'Hello', model: unpriced });
     const limited = defineAgent({ name: 'desk', instructions: 'Help.', limits: { costUsd: 1 } });
     const { divergence } = await rerun(recordingOf(run, { blobs: {} }), { agent: limited });
     expect(divergence?.kind).toBe('outcome');
