@@ -74,7 +74,10 @@ export const matchers = {
       pass,
       message: () =>
         this.isNot
-          ? `the run ended as ${this.utils.printReceived(expected)}, which it should not`
+          ? [
+              `the run ended as ${this.utils.printReceived(expected)}, which it should not`,
+              ...failureOf(outcome),
+            ].join('\n')
           : [
               `the run did not end as expected: it is ${outcome.status} (${outcome.reason})`,
               ...(outcome.error === undefined ? [] : [outcome.error]),
@@ -91,18 +94,19 @@ export const matchers = {
     input: Readonly<Record<string, unknown>> = {},
     { times }: { readonly times?: number } = {},
   ): MatcherResult {
-    const { effects } = checked(run);
+    const { effects, outcome } = checked(run);
     const found = effects.filter((each) => each.tool === tool && isPart(this, each.input, input));
     const pass = times === undefined ? found.length > 0 : found.length === times;
     const lines = effects.map((each) => `  ${each.tool} ${JSON.stringify(each.input)}`);
     const wanted = `${tool} ${JSON.stringify(input)}`;
     const often = times === undefined ? '' : ` ${times} times`;
     return {
-      pass,
+      pass: pass || provesNothing(this, run),
       message: () =>
         [
           `expected the run ${this.isNot ? 'not ' : ''}to call ${wanted}${often}; calls like this: ${found.length}`,
           lines.length === 0 ? 'it executed no call' : `it executed:\n${lines.join('\n')}`,
+          ...failureOf(outcome),
         ].join('\n'),
     };
   },
@@ -114,7 +118,7 @@ export const matchers = {
     about: string,
     input: Readonly<Record<string, unknown>> = {},
   ): MatcherResult {
-    const { requests } = checked(run);
+    const { requests, outcome } = checked(run);
     const found = requests.filter(
       (each) =>
         (each.tool === about || each.kind === about) && isPart(this, argumentsOf(each), input),
@@ -124,44 +128,49 @@ export const matchers = {
         `  ${each.kind}${each.tool === undefined ? '' : ` of ${each.tool}`} ${each.arguments ?? ''}`,
     );
     return {
-      pass: found.length > 0,
+      pass: found.length > 0 || provesNothing(this, run),
       message: () =>
         [
           `expected the run ${this.isNot ? 'not ' : ''}to ask about ${about} ${JSON.stringify(input)}`,
           lines.length === 0 ? 'it asked nobody' : `it asked:\n${lines.join('\n')}`,
+          ...failureOf(outcome),
         ].join('\n'),
     };
   },
 
   /** The agent has said this: a part of one of its messages, or a pattern that one matches. */
   toHaveSaid(this: MatcherContext, run: CheckedRun, expected: string | RegExp): MatcherResult {
-    const { transcript } = checked(run);
+    const { transcript, outcome } = checked(run);
     const said = transcript.messages
       .filter(({ role, text }) => role === 'assistant' && text !== '')
       .map(({ text }) => text);
     const isSaid = (text: string): boolean =>
       typeof expected === 'string' ? text.includes(expected) : text.search(expected) >= 0;
     return {
-      pass: said.some(isSaid),
+      pass: said.some(isSaid) || provesNothing(this, run),
       message: () =>
         [
           `expected the run ${this.isNot ? 'not ' : ''}to say ${this.utils.printExpected(expected)}`,
           said.length === 0
             ? 'it said nothing'
             : `it said:\n${said.map((text) => `  ${JSON.stringify(text)}`).join('\n')}`,
+          ...failureOf(outcome),
         ].join('\n'),
     };
   },
 
   /** The run has used all replies, answers to requests, and messages of its script. */
   toUseWholeScript(this: MatcherContext, run: CheckedRun): MatcherResult {
-    const { unused = [] } = checked(run);
+    const { unused = [], outcome } = checked(run);
     return {
-      pass: unused.length === 0,
+      pass: unused.length === 0 || provesNothing(this, run),
       message: () =>
-        this.isNot
-          ? 'the run has used its whole script, which it should not'
-          : `the run has left over:\n${unused.map((one) => `  ${one}`).join('\n')}`,
+        [
+          this.isNot
+            ? 'the run has used its whole script, which it should not'
+            : `the run has left over:\n${unused.map((one) => `  ${one}`).join('\n')}`,
+          ...failureOf(outcome),
+        ].join('\n'),
     };
   },
 
@@ -188,9 +197,12 @@ export const matchers = {
     return {
       pass: lines.length === 0,
       message: () =>
-        this.isNot
-          ? `expected the run to cost more than ${JSON.stringify(bounds)}; it cost ${JSON.stringify(spent)}`
-          : `the run cost more than expected:\n${lines.join('\n')}`,
+        [
+          this.isNot
+            ? `expected the run to cost more than ${JSON.stringify(bounds)}; it cost ${JSON.stringify(spent)}`
+            : `the run cost more than expected:\n${lines.join('\n')}`,
+          ...failureOf(outcome),
+        ].join('\n'),
     };
   },
 };
@@ -206,6 +218,22 @@ function checked(run: CheckedRun): CheckedRun {
   throw new InputError(
     `expect: expected a run of runInMemory or rerun, got ${show(value)}; or give an object with its fields`,
   );
+}
+
+/** Says how a run has failed, since this explains what it did not do; empty if it has not. */
+function failureOf(outcome: CheckedRun['outcome']): readonly string[] {
+  if (outcome?.status !== 'failed') return [];
+  const { reason, error } = outcome;
+  return [`the run failed (${reason})${error === undefined ? '' : `: ${error}`}`];
+}
+
+/**
+ * Whether a matcher is negated for a run that has failed by its input, before the agent could do
+ * anything: what it did not do says nothing about the agent.
+ */
+function provesNothing({ isNot }: MatcherContext, { outcome, effects }: CheckedRun): boolean {
+  if (!isNot || effects.length > 0) return false;
+  return outcome?.status === 'failed' && outcome.reason === 'input' && outcome.steps === 0;
 }
 
 function isPart({ equals, utils }: MatcherContext, actual: unknown, part: unknown): boolean {

@@ -109,6 +109,46 @@ describe('the matchers of a run', () => {
   });
 });
 
+describe('a run that failed', () => {
+  const outcome = { ...run.outcome, status: 'failed', steps: 0, toolCalls: 0 } as const;
+  const error = 'limits.costUsd: the price of model "m" is unknown';
+  const idle = { transcript: { messages: [] }, effects: [], requests: [], unused: ['model: 1'] };
+  const unbegun: CheckedRun = { ...idle, outcome: { ...outcome, reason: 'input', error } };
+  const later: CheckedRun = { ...idle, outcome: { ...outcome, reason: 'model', error: 'no key' } };
+
+  test('says so in the message of every matcher', () => {
+    for (const [failed, end] of [
+      [unbegun, `the run failed (input): ${error}`],
+      [later, 'the run failed (model): no key'],
+    ] as const) {
+      for (const check of [
+        () => expect(failed).toHaveCalled('refund'),
+        () => expect(failed).toHaveAsked('refund'),
+        () => expect(failed).toHaveSaid('Refunded'),
+        () => expect(failed).toUseWholeScript(),
+        () => expect(failed).toCost({ tokens: 1 }),
+        () => expect(failed).not.toEndAs('failed'),
+      ]) {
+        expect(failure(check)?.split('\n').at(-1)).toBe(end);
+      }
+    }
+  });
+
+  test('by its input proves nothing about what the agent does not do', () => {
+    for (const check of [
+      () => expect(unbegun).not.toHaveCalled('refund'),
+      () => expect(unbegun).not.toHaveAsked('refund'),
+      () => expect(unbegun).not.toHaveSaid('Refunded'),
+      () => expect(unbegun).not.toUseWholeScript(),
+    ]) {
+      expect(failure(check)).toContain(`the run failed (input): ${error}`);
+    }
+    expect(later).not.toHaveCalled('refund');
+    expect(unbegun).not.toEndAs('completed');
+    expect(unbegun).toHaveCalled('refund', {}, { times: 0 });
+  });
+});
+
 test.each([
   ['a promise', Promise.resolve({}), 'expect: expected a run, got a promise; await it'],
   ['null', null, 'expect: expected a run of runInMemory or rerun, got null'],
