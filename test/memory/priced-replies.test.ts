@@ -68,7 +68,7 @@ test('an agent as in README.md asks above 50 €, and not below', async () => {
   expect([small.outcome.status, small.requests]).toEqual(['completed', []]);
   expect(small.effects).toMatchObject([{ result: 'refunded 20 € to order 17' }]);
   const model = [replyCall('refund', { order: 17, euros: 80 }), replyText('Refunded.')];
-  const on = (refund: Reaction): MemoryOptions['on'] => ({ request: { refund } });
+  const on = (refund: Reaction): NonNullable<MemoryOptions['on']> => ({ request: { refund } });
   const approved = await runInMemory(desk, { ...options, model, on: on(approve({ by: 'ann' })) });
   expect(approved.requests).toMatchObject([{ tool: 'refund', summary: 'refund 80 € to order 17' }]);
   expect(approved.effects).toMatchObject([{ input: { order: 17, euros: 80 } }]);

@@ -110,16 +110,24 @@ describe('the matchers of a run', () => {
 });
 
 describe('a run that failed', () => {
-  const outcome = { ...run.outcome, status: 'failed', steps: 0, toolCalls: 0 } as const;
+  const outcome = {
+    status: 'failed',
+    answer: null,
+    output: null,
+    steps: 0,
+    toolCalls: 0,
+    usage,
+    segments: 1,
+  } as const;
   const error = 'limits.costUsd: the price of model "m" is unknown';
   const idle = { transcript: { messages: [] }, effects: [], requests: [], unused: ['model: 1'] };
   const unbegun: CheckedRun = { ...idle, outcome: { ...outcome, reason: 'input', error } };
-  const later: CheckedRun = { ...idle, outcome: { ...outcome, reason: 'model', error: 'no key' } };
+  const later: CheckedRun = { ...idle, outcome: { ...outcome, reason: 'error', error: 'no room' } };
 
   test('says so in the message of every matcher', () => {
     for (const [failed, end] of [
       [unbegun, `the run failed (input): ${error}`],
-      [later, 'the run failed (model): no key'],
+      [later, 'the run failed (error): no room'],
     ] as const) {
       for (const check of [
         () => expect(failed).toHaveCalled('refund'),
