@@ -111,6 +111,8 @@ function addEvent(view, event) {
       const item = view.calls.get(id) ?? { type: 'call', at, from: at, call: { id, name: tool, arguments: '' } };
       if (!view.calls.has(id)) view.items.push(item);
       view.calls.set(id, item);
+      // What was executed, if a person has changed the arguments.
+      if (message.edited !== undefined) item.call = { ...item.call, summary: `${message.edited} (edited)` };
       return Object.assign(item, { to: at, state: message.ok === false || (message.ok === undefined && message.text.startsWith('{"error"')) ? 'failed' : 'done', result: message });
     }
     case 'request-raised': {

@@ -122,8 +122,9 @@ export function pairLines(pairs: readonly CallPair[], options: DialogueOptions):
 
 function resultLines(result: CallPair['result'], options: DialogueOptions): readonly string[] {
   if (result === null) return ['no result'];
+  const edited = result.edited === undefined ? [] : [`edited: ${visible(result.edited)}`];
   const failed = failureOf(result) === null ? [] : [options.paint.red('failed')];
-  return [...failed, ...body(result, options)];
+  return [...edited, ...failed, ...body(result, options)];
 }
 
 function header(message: Message, names: ReadonlyMap<string, string>): string {
@@ -144,7 +145,8 @@ function speaker(message: Message, names: ReadonlyMap<string, string>): string {
       const shown =
         name === undefined ? `result of ${message.callId}` : `${name} (${message.callId})`;
       const failed = failureOf(message) === null ? '' : ' · failed';
-      return `${visible(shown)}${failed}${message.refused === undefined ? '' : REFUSED[message.refused]}`;
+      const edited = message.edited === undefined ? '' : ` · edited: ${visible(message.edited)}`;
+      return `${visible(shown)}${edited}${failed}${message.refused === undefined ? '' : REFUSED[message.refused]}`;
     }
   }
 }

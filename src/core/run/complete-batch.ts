@@ -7,6 +7,7 @@ import { keepResults } from '../graph/node-calls.js';
 import { budgetLeft, nextDeadline } from '../rules/limits.js';
 import { appendMessage, completed, endTurn, withTurn } from '../state/change.js';
 import type { RunState } from '../state/state.js';
+import { callSummary } from '../state/summaries.js';
 import { calledMs, isNodeBatch, nodeOfCall } from '../state/turn-definition.js';
 import { type Batch, type Turn, getOpenBatch } from '../state/turn.js';
 import { sha256Hex } from '../text/json.js';
@@ -94,6 +95,7 @@ export function closeBatch(
       ...(result.attachments && { attachments: result.attachments }),
       ...(result.acknowledged && { acknowledged: true }),
       ...(result.grant !== undefined && { grant: result.grant }),
+      ...(call.edited && result.executed && { edited: callSummary(call) }),
     });
   });
   const allFailed = results.every((result) => !result.ok);

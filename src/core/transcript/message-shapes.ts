@@ -281,6 +281,7 @@ export const messageShape = tagged<Message, 'role'>('role', {
     acknowledged: optional(yes),
     refused: optional(refusedShape),
     grant: optional(text),
+    edited: optional(text),
   }),
 });
 

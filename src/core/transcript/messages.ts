@@ -304,6 +304,11 @@ export interface ToolMessage extends MessagePosition {
   readonly refused?: RefusedPart;
   /** The grant under which the call was made without asking again. */
   readonly grant?: string;
+  /**
+   * What was executed, in one line for people, if a person has changed the arguments of the call;
+   * `text` begins with the new arguments.
+   */
+  readonly edited?: string;
 }
 
 /** One message of a run. */
