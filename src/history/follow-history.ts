@@ -6,7 +6,7 @@ import { GRPC, grpcCode } from '../temporal/grpc.js';
 import { type HistoryPage, readHistoryPage } from '../temporal/server-answers.js';
 import { decodeEvent } from './decode-event.js';
 import { type HistoryEvent, isPermanent } from './history-event.js';
-import { type Projection, createProjector } from './projection.js';
+import { type OnStep, type Projection, createProjector } from './projection.js';
 
 /** The segment of a run that is followed. */
 export interface FollowedSegment {
@@ -125,6 +125,14 @@ function isTransient(error: unknown): boolean {
   return code !== null && !FINAL.includes(code);
 }
 
+/** Receives the steps of a followed run. */
+export interface StepListener {
+  /** Called before a run is yielded, with the run after each step, as in `Projector.pushSteps`. */
+  readonly onStep?: OnStep;
+  /** Steps of the first segment up to this event are not new; default: 0. */
+  readonly after?: number;
+}
+
 /** A run as of its newest event. */
 export interface FollowedRun {
   /** Run id of the segment that the view shows. */
@@ -139,11 +147,13 @@ export interface FollowedRun {
 export async function* followSegments(
   client: Client,
   { id, runId: first, signal }: FollowedSegment,
+  { onStep, after = 0 }: StepListener = {},
 ): AsyncGenerator<FollowedRun, void, undefined> {
   for (let runId: string | null = first; runId !== null;) {
     const projector = createProjector();
     for await (const events of segmentEvents(client, { id, runId, signal })) {
-      for (const event of events) projector.push(event);
+      if (onStep) projector.pushSteps(events, onStep, runId === first ? after : 0);
+      else for (const event of events) projector.push(event);
       yield { runId, view: projector.view() };
     }
     if (signal.aborted) return;

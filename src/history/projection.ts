@@ -74,6 +74,11 @@ export interface Projection {
 /** Receives the events of a history in order, and projects the run after each one. */
 export interface Projector {
   push(event: HistoryEvent): void;
+  /**
+   * Adds events like `push`, and calls `onStep` after each one that has changed the run's messages or
+   * its place in its graph, and at the end. Events up to the one with the id `after` are only added.
+   */
+  pushSteps(events: readonly HistoryEvent[], onStep: OnStep, after?: number): void;
   /** Returns a snapshot, including events that the workflow has yet to process. */
   view(): Projection;
   /**
@@ -81,6 +86,9 @@ export interface Projector {
    */
   processed(): Projection;
 }
+
+/** Receives the run after each step, as its workflow has processed it. The next event changes it. */
+export type OnStep = (view: Projection) => void;
 
 /**
  * Creates a projector, which interprets a history as the workflow does, with the same functions. It
@@ -93,17 +101,38 @@ export function createProjector(): Projector {
   const reader = createReader();
   let unconfirmed: EventOf<'task-started'> | null = null;
   let lastEvent = 0;
+  let lastAt = 0;
+  const push = (event: HistoryEvent): void => {
+    if (unconfirmed !== null && event.id > unconfirmed.id) readEvent(reader, unconfirmed);
+    unconfirmed = event.type === 'task-started' ? event : null;
+    lastAt = Math.floor(event.at);
+    if (!isPermanent(event)) return;
+    lastEvent = event.id;
+    readEvent(reader, event);
+  };
+  /** Returns a copy in which the last completed workflow task has processed its events. */
+  const afterTask = (): HistoryReader => {
+    const copy = copyReader(reader);
+    if (copy.isDue) processTask(copy, lastEvent);
+    return copy;
+  };
   return {
-    push(event) {
-      if (unconfirmed !== null && event.id > unconfirmed.id) readEvent(reader, unconfirmed);
-      unconfirmed = event.type === 'task-started' ? event : null;
-      if (!isPermanent(event)) return;
-      lastEvent = event.id;
-      readEvent(reader, event);
+    push,
+    pushSteps(events, onStep, after = 0) {
+      for (const event of events) {
+        const { messages, state } = reader.run;
+        const before = { graph: state?.graph, messages: messages.length };
+        push(event);
+        const isSame =
+          reader.run.state?.graph === before.graph && messages.length === before.messages;
+        if (!isSame && event.id > after) onStep(snapshot(reader, lastEvent));
+      }
+      if (lastEvent > after) onStep(snapshot(afterTask(), lastEvent));
     },
     view() {
-      const ahead = copyReader(reader);
-      if (ahead.isDue) processTask(ahead, lastEvent);
+      const ahead = afterTask();
+      // The workflow learns of the rest in a later task, so the clock of the last one is too early.
+      ahead.task = { ...ahead.task, at: Math.max(ahead.task.at, lastAt) };
       interpretQueue(ahead);
       noteBlocks(ahead.run, lastEvent);
       return snapshot(ahead, lastEvent);

@@ -220,7 +220,7 @@ describe('the transcript of a graph', () => {
       'node sort · reply of model small',
       '  A',
       '  node x',
-      'node sort · done · 1 model call · 2 attempts',
+      'node sort · done · 1 model call · 2 attempts in all',
       'node all · begins',
       'node all · item 1 of 3',
       'node all · item 2 of 3 · 1 failed',

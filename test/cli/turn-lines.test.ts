@@ -68,7 +68,7 @@ describe('the lines of an open run', () => {
     const nodes = [{ kind: 'each', name: 'each', save: 'list' }];
     const definition = { ...run.config.definition, graph: { start: 'each', nodes } as never };
     const graphView = (graph: GraphState): Projection =>
-      view({ ...run, config: { ...run.config, definition }, graph });
+      view({ ...run, config: { ...run.config, definition }, graph }, { lastEvent: 2 });
     const visits = (node: string, exit: string, ms: number) => ({
       node,
       inTurn: 1,

@@ -324,13 +324,13 @@ export const attach: Command<AttachCommandOptions> = {
   async run(context, options) {
     const { id } = options;
     const opened = await openRun(context, id);
-    const { runId, taskQueue, view: joined } = opened.run;
+    const { runId, taskQueue, view } = opened.run;
     if (endOfRun(opened.run) !== null) return await reportEnd(context, opened.run);
-    const until = nextTarget(joined);
+    const until = nextTarget(view);
     if (until === null) return await reportIdle(context, opened);
     return await withHostedWorker(context, taskQueue, async (host) => {
       const retriedUpTo = await awaitWorker(opened, host);
-      const handle = { id, runId, joined, until, retriedUpTo, ...host };
+      const handle = { id, runId, joined: opened.run, until, retriedUpTo, ...host };
       return await followAndReport(context, handle, options);
     });
   },

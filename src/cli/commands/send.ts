@@ -96,14 +96,14 @@ export const send: Command<SendOptions> = {
       ...answersOf(context, opened, { message, digest }),
     };
     if (options.detach) return await sendOnly(context, opened, ask);
-    const { id, runId, taskQueue, view: joined } = opened.run;
+    const { id, runId, taskQueue, view } = opened.run;
     return await withHostedWorker(context, taskQueue, async (host) => {
       const retriedUpTo = await awaitWorker(opened, host);
       const sent = await deliver(context, opened, ask);
       const { messageId } = sent;
       if (!sent.delivered) return EXIT.completed;
-      const until: FollowTarget = joined.input?.open ? { turn: sent.turn } : 'end';
-      const past = { joined, knowsPast: true, retriedUpTo };
+      const until: FollowTarget = view.input?.open ? { turn: sent.turn } : 'end';
+      const past = { joined: opened.run, knowsPast: true, retriedUpTo };
       const followed = { id, runId, messageId, until, ...past, ...host };
       return await followAndReport(context, followed, options);
     });

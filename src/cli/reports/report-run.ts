@@ -281,14 +281,24 @@ export async function reportStarted(
 
 /** Reports that the command was interrupted, which does not end the run. */
 export async function reportInterrupted(context: CliContext, run: LeftRun): Promise<ExitCode> {
-  const next = await nextCommandFor(context, run, ['attach', run.id]);
-  context.note(
-    run.wasHosting
-      ? `Interrupted: run ${run.id} makes no progress without a worker; nothing is lost. Continue with: ${next}`
-      : `Interrupted: run ${run.id} continues on a worker elsewhere. Follow it with: ${next}`,
-  );
+  context.note(`Interrupted: run ${visible(run.id)} ${await interruptedText(context, run)}`);
   writeJson(context, run, { reason: 'interrupted' });
   return EXIT.interrupted;
+}
+
+/** Returns what an interrupted run does now, and how to go on. */
+async function interruptedText(context: CliContext, run: LeftRun): Promise<string> {
+  const { id, last, wasHosting } = run;
+  const next = await nextCommandFor(context, run, ['attach', id]);
+  const requests = last === null ? [] : viewedRequests(last.view, id);
+  if (last !== null && requests.length > 0 && last.view.inFlight.size === 0) {
+    const show = await nextCommandFor(context, run, ['inbox', id]);
+    const after = wasHosting ? 'It then needs a worker' : 'It then continues on a worker elsewhere';
+    return `waits for ${formatCount(requests.length, 'decision')}; show ${requests.length === 1 ? 'it' : 'them'} with: ${show}\n${after}. Follow it with: ${next}`;
+  }
+  return wasHosting
+    ? `makes no progress without a worker; nothing is lost. Continue with: ${next}`
+    : `continues on a worker elsewhere. Follow it with: ${next}`;
 }
 
 /** Writes the `--json` line: the run's own status and reason, unless others are given. */

@@ -12,8 +12,8 @@ import {
   followSegments,
   reached,
 } from '../../history/follow-history.js';
-import { type Projection, waitingFor } from '../../history/projection.js';
-import { readRun } from '../../history/read-run.js';
+import { type Projection, createProjector, waitingFor } from '../../history/projection.js';
+import { type RunReading, readRun } from '../../history/read-run.js';
 import type { StreamEvent } from '../../live/stream.js';
 import { type CliContext, CommandError, type ExitCode } from '../context.js';
 import { palette } from '../format/format.js';
@@ -34,7 +34,7 @@ import {
 import { promptForDecision } from '../requests/decide-at-terminal.js';
 import { viewedRequests, watchBelow } from '../requests/show-request.js';
 import { createLiveText, openScreen } from './live-text.js';
-import { type Fixes, createStepLines, lastLines } from './step-lines.js';
+import { type Fixes, type StepLines, createStepLines, lastLines } from './step-lines.js';
 import { startTicker } from './ticker.js';
 
 interface Watch {
@@ -52,7 +52,7 @@ interface Watch {
   readonly seen: ReadonlySet<string> | null;
   readonly until: FollowTarget;
   /** The run as it was when the command joined it; null for a run that was just started. */
-  readonly joined: Projection | null;
+  readonly joined: Pick<RunReading, 'events' | 'view'> | null;
   /** Do not show the past of a joined run again. */
   readonly knowsPast?: boolean;
   /** Blocks up to this event of the joined segment are being retried. */
@@ -84,16 +84,25 @@ export interface Unseen {
  * Shows a run's progress until the run or the followed turn ends, until it waits, or until an
  * interrupt. Throws if the server stays unavailable or our worker dies.
  */
-async function watchRun(context: CliContext, client: Client, watch: Watch): Promise<WatchEnd> {
+async function watchRun(
+  context: CliContext,
+  client: Client,
+  { stepLines, ...watch }: Watch & { readonly stepLines: StepLines },
+): Promise<WatchEnd> {
   const paint = palette(context.color);
   const screen = await openScreen(context);
   const header = watch.knowsHeader ? NO_HEADER : runHeader(await context.server(), watch.id, paint);
-  const stepLines = createStepLines(paint, await fixesFor(context, watch));
   const broken = new AbortController();
   const giveUp = (error: unknown): void => broken.abort(error);
   watch.ready.catch(giveUp);
-  const { id, runId, interrupt, hosting, joined } = watch;
+  const { id, runId, interrupt, hosting } = watch;
+  const joined = watch.joined?.view ?? null;
+  const after = joined?.lastEvent ?? 0;
   let last: FollowedRun | null = joined && { runId, view: joined };
+  let lines: readonly string[] = [];
+  const onStep = (step: Projection): void => {
+    lines = [...lines, ...stepLines(upTo(watch.until, step), 'steps')];
+  };
   const view = (): Projection | null => last?.view ?? null;
   const liveText = createLiveText(paint);
   const ticker = startTicker(context, client, {
@@ -117,7 +126,9 @@ async function watchRun(context: CliContext, client: Client, watch: Watch): Prom
   try {
     if (joined !== null) {
       header.show(joined, screen);
-      const past = stepLines(upTo(watch.until, joined));
+      createProjector().pushSteps(watch.joined?.events ?? [], onStep);
+      const past = [...lines, ...stepLines(joined, 'now')];
+      lines = [];
       for (const line of watch.knowsPast ? [] : lastLines(past, paint)) screen.line(line);
     }
     if (context.isTty) {
@@ -128,12 +139,14 @@ async function watchRun(context: CliContext, client: Client, watch: Watch): Prom
       void subscribe(context, client, { id, signal: closed.signal, onEvent, unreachable });
     }
     if (watch.leaveWhenWaiting || watch.seen !== null) void lookBelow();
-    for await (const followed of followSegments(client, { id, runId, signal })) {
+    const segments = followSegments(client, { id, runId, signal }, { onStep, after });
+    for await (const followed of segments) {
       // The history is read from its beginning.
-      if (followed.runId === runId && followed.view.lastEvent < (joined?.lastEvent ?? 0)) continue;
+      if (followed.runId === runId && followed.view.lastEvent < after) continue;
       last = followed;
       header.show(followed.view, screen);
-      for (const line of stepLines(upTo(watch.until, followed.view))) screen.line(line);
+      for (const line of [...lines, ...stepLines(followed.view, 'now')]) screen.line(line);
+      lines = [];
       ticker.onProgress();
       const end = await endOfWatch(context, watch, followed);
       if (end !== null) return end;
@@ -154,7 +167,7 @@ async function watchRun(context: CliContext, client: Client, watch: Watch): Prom
 
 /** Omits the messages of turns after the followed one. */
 function upTo(until: FollowTarget, view: Projection): Projection {
-  if (until === 'end') return view;
+  if (until === 'end' || (view.messages.at(-1)?.turn ?? 0) <= until.turn) return view;
   return { ...view, messages: view.messages.filter(({ turn }) => turn <= until.turn) };
 }
 
@@ -309,8 +322,9 @@ async function watchWithPrompts(
   const leaveWhenWaiting = !wait || !context.isTty;
   const seen = new Set<string>();
   let watch: Watch = { ...run, leaveWhenWaiting, seen: leaveWhenWaiting ? null : seen };
+  const stepLines = createStepLines(palette(context.color), await fixesFor(context, watch));
   for (;;) {
-    const end = await watchRun(context, client, watch);
+    const end = await watchRun(context, client, { ...watch, stepLines });
     if (end.type !== 'requests') return end;
     for (const { run: id, digest } of end.requests) {
       seen.add(digest);
@@ -322,9 +336,10 @@ async function watchWithPrompts(
       if (request === undefined || run.interrupt.aborted) continue;
       await promptForDecision(context, client, { run: reading, request }, run);
     }
-    const { runId, view: joined } = end.last;
+    const { runId, view } = end.last;
     const retriedUpTo = runId === watch.runId ? watch.retriedUpTo : 0;
-    watch = { ...watch, runId, joined, retriedUpTo, knowsPast: true, knowsHeader: true };
+    // The lines about its events have been shown.
+    watch = { ...watch, runId, joined: { view, events: [] }, retriedUpTo, knowsHeader: true };
   }
 }
 

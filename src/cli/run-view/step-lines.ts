@@ -27,8 +27,11 @@ const EARLIER_LINES = 5;
 type AssistantMessage = Extract<Message, { role: 'assistant' }>;
 type ToolMessage = Extract<Message, { role: 'tool' }>;
 
-/** Returns a line for each newly recorded step and for each new reason to wait. */
-export type StepLines = (view: Projection) => readonly string[];
+/**
+ * Returns lines about a run: `steps`, one for each newly recorded step, `now`, one for each new reason to
+ * wait and each new request, or both (the default).
+ */
+export type StepLines = (view: Projection, which?: 'steps' | 'now') => readonly string[];
 
 /** What the lines about a waiting run refer to. */
 export interface Fixes {
@@ -51,19 +54,30 @@ export function createStepLines(paint: Palette, fixes: Fixes): StepLines {
   let graph: GraphState | undefined;
   let segment = 0;
   let blockedSince = 0;
-  return (view) => {
+  const newSteps = (view: Projection): readonly string[] => {
     const lines: string[] = [];
-    for (const [at, { n }] of view.messages.entries()) {
-      if (n <= shown) continue;
+    const { messages, state } = view;
+    for (
+      let at = messages.findLastIndex(({ n }) => n <= shown) + 1;
+      at < messages.length;
+      at += 1
+    ) {
       const line = progressLine(view, at, paint);
       if (line === undefined) break;
       if (line !== null) lines.push(line);
-      shown = n;
+      shown = messages[at]?.n ?? shown;
     }
-    const now = view.state?.graph;
+    const now = state?.graph;
+    // The nodes of earlier segments, or of the run of which this one is a fork, are not in this history.
+    if (view.lastEvent === 1) graph = now;
     const { ended } = nodeSteps(graph, now, view);
     graph = now ?? graph;
-    lines.push(...ended.map((step) => nodeLine(step, paint)), ...waitLines(view));
+    return [...lines, ...ended.map((step) => nodeLine(step, paint))];
+  };
+  return (view, which) => {
+    const steps = which === 'now' ? [] : newSteps(view);
+    if (which === 'steps') return steps;
+    const lines = [...steps, ...waitLines(view)];
     for (const request of viewedRequests(view, fixes.run)) {
       const { id, kind, digest } = request;
       if (raised.has(digest)) continue;
@@ -127,7 +141,7 @@ function workLines({ modelCalls, steps, attempts }: NodeEnd): readonly string[] 
   return [
     ...(modelCalls === undefined ? [] : [formatCount(modelCalls, 'model call')]),
     ...(steps === undefined ? [] : [formatCount(steps, 'step')]),
-    ...(attempts === undefined ? [] : [formatCount(attempts, 'attempt')]),
+    ...(attempts === undefined ? [] : [`${formatCount(attempts, 'attempt')} in all`]),
   ];
 }
 
@@ -157,7 +171,7 @@ function progressLine(
   const endedAt = newestAt(results) ?? message.at;
   return [
     paint.bold(`step ${message.step}`),
-    visible(callsOf(message)),
+    visible(callsOf(message, results)),
     resultsOf(results, paint),
     paint.dim(formatDuration(endedAt - startedAt)),
   ].join(' · ');
@@ -170,8 +184,12 @@ function newestAt(messages: readonly Message[]): number | undefined {
   return last.length === 0 ? undefined : Math.max(...last.map(({ at }) => at));
 }
 
-function callsOf({ calls = [] }: AssistantMessage): string {
-  const named = calls.slice(0, NAMED_CALLS).map((call) => callSummary(call));
+/** Names the calls as they were executed: a person may have changed their arguments. */
+function callsOf({ calls = [] }: AssistantMessage, results: readonly ToolMessage[]): string {
+  const named = calls.slice(0, NAMED_CALLS).map((call) => {
+    const { edited } = results.find(({ callId }) => callId === call.id) ?? {};
+    return edited === undefined ? callSummary(call) : `${edited} (edited)`;
+  });
   if (calls.length === 1) return named.join('');
   const more = calls.length > NAMED_CALLS ? ', …' : '';
   return `${calls.length} calls: ${named.join(', ')}${more}`;

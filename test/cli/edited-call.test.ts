@@ -1,0 +1,81 @@
+import { beforeAll, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import type { CliContext } from '../../src/cli/context.js';
+import { palette } from '../../src/cli/format/format.js';
+import { reportInterrupted } from '../../src/cli/reports/report-run.js';
+import { dialogue, pairLines } from '../../src/cli/run-view/dialogue.js';
+import { createStepLines } from '../../src/cli/run-view/step-lines.js';
+import { callPairs } from '../../src/core/transcript/transcript.js';
+import { decodeEvent } from '../../src/history/decode-event.js';
+import type { HistoryEvent } from '../../src/history/history-event.js';
+import { type Projection, createProjector, project } from '../../src/history/projection.js';
+import { edit, replyCall, replyText, runInMemory } from '../../src/testing.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { useSourceBundle } from '../support/memory.js';
+
+const paint = palette(false);
+const refund = defineTool({
+  name: 'refund',
+  description: 'Pays money back.',
+  effect: 'once',
+  approval: 'always',
+  input: z.object({ order: z.number(), euros: z.number() }),
+  describe: ({ order, euros }) => `refund ${euros} € to order ${order}`,
+  execute: ({ euros }) => `paid ${euros} €`,
+});
+const clerk = defineAgent({ name: 'clerk', instructions: 'Refund.', tools: [refund] });
+
+let events: readonly HistoryEvent[];
+beforeAll(async () => {
+  await useSourceBundle();
+  const { history } = await runInMemory(clerk, {
+    message: 'Refund order 17',
+    model: [replyCall('refund', { order: 17, euros: 83 }), replyText('Done.')],
+    on: { request: { refund: edit({ order: 17, euros: 70 }) } },
+  });
+  events = (history[0]?.history.events ?? []).map(decodeEvent);
+});
+
+test('a call with edited arguments is named as it was executed', () => {
+  const view = project(events);
+  const fixes = { run: 'x', resume: null, runnable: (text: string) => text };
+  expect(createStepLines(paint, fixes)(view)[0]).toMatch(
+    /^step 1 · refund 70 € to order 17 \(edited\) · /,
+  );
+  const lines = dialogue(view.messages, { full: false, paint });
+  expect(lines.filter((line) => line.startsWith('#2'))).toEqual([
+    expect.stringMatching(/^#2 refund \(call_1_1_0\) · edited: refund 70 € to order 17 · turn 1/),
+  ]);
+  expect(pairLines(callPairs(view.messages), { full: false, paint })).toContain(
+    '  edited: refund 70 € to order 17',
+  );
+});
+
+test('an interrupt while the run waits for a decision says so, and how to see it', async () => {
+  const view = waiting();
+  const notes: string[] = [];
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- all that the report uses
+  const context = {
+    options: { json: false },
+    note: (line: string) => notes.push(line),
+    taskQueue: () => Promise.resolve('q'),
+  } as unknown as CliContext;
+  const run = { id: 'g2', runId: 'r', taskQueue: 'q', last: { runId: 'r', view } };
+  await reportInterrupted(context, { ...run, wasHosting: false });
+  expect(notes.join('\n')).toMatch(
+    /^Interrupted: run g2 waits for 1 decision; show it with: .* inbox g2\n/,
+  );
+  await reportInterrupted(context, { ...run, wasHosting: true });
+  expect(notes.at(-1)).toMatch(/waits for 1 decision.*\n.*needs a worker.* attach g2$/s);
+});
+
+/** Returns the run as it waits for the decision. */
+function waiting(): Projection {
+  const projector = createProjector();
+  for (const event of events) {
+    if (event.type === 'update') break;
+    projector.push(event);
+  }
+  return projector.view();
+}
