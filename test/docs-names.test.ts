@@ -53,3 +53,11 @@ test('a page names every export of every entry point', () => {
   const names = new Set(Object.values(entries).flat());
   expect([...names].filter((name) => !new RegExp(`\\b${name}\\b`).test(pages))).toEqual([]);
 });
+
+test('every workflows file that is shown exports `probe`, by which commands see a worker', () => {
+  const shown = [
+    ...`${pages}\n${source}`.matchAll(/export \{ (agent\b[^}]*)\} from 'perdure\/workflow'/g),
+  ];
+  expect(shown.length).toBeGreaterThan(8);
+  expect(shown.map(([text]) => text).filter((text) => !text.includes('probe'))).toEqual([]);
+});

@@ -4,7 +4,7 @@ import { runAgent } from 'perdure/workflow';
 import type * as activities from './activities.js';
 import type { reviewer } from './agents.js';
 
-// Without this line, creating the worker fails.
+// Without `agent`, creating the worker fails; without `probe`, commands cannot see the worker.
 export { agent, probe } from 'perdure/workflow';
 
 const { fetchApplication, notify } = proxyActivities<typeof activities>({

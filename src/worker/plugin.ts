@@ -16,7 +16,9 @@ export type PerdurePlugin = WorkerPlugin & BundlerPlugin;
 /**
  * Makes a plugin that adds agents to your own Temporal worker. It adds the activities and the
  * payload converter, and sets the worker's polling and shutdown options where they are absent. Your
- * workflows file exports `agent` from `perdure/workflow`. One plugin may serve several workers. If
+ * workflows file exports `agent` and `probe` from `perdure/workflow`: commands look for workers by
+ * `probe`. It exports `send` too for schedules that send messages to open runs, `rate` for a model with
+ * a rate, and `budget` for `budgets`. One plugin may serve several workers. If
  * a worker has your own bundle, `bundleWorkflowCode` also needs the plugin. Throws an `InputError`
  * if an option is invalid; creating the worker rejects with one if the file does not export
  * `agent`, and with a `SdkCopiesError` if the process has two copies of Temporal's SDK.
@@ -30,7 +32,7 @@ export type PerdurePlugin = WorkerPlugin & BundlerPlugin;
  *
  * const clerk = defineAgent({ name: 'clerk', instructions: 'Answer.', model: 'demo' });
  * const worker = await Worker.create({
- *   // It holds: export { agent } from 'perdure/workflow';
+ *   // It holds: export { agent, probe } from 'perdure/workflow';
  *   workflowsPath: fileURLToPath(new URL('./workflows.js', import.meta.url)),
  *   taskQueue: 'orders',
  *   plugins: [perdurePlugin({ agents: [clerk] })],
@@ -98,7 +100,7 @@ async function assertEngine(bundle: WorkerOptions['workflowBundle']): Promise<vo
   if (code.includes(ENGINE)) return;
   throw new InputError(
     `plugin ${NAME}: workflowBundle: expected perdure's workflow code, got none; give bundleWorkflowCode the plugin ` +
-      "too, and export it from your workflows file: export { agent } from 'perdure/workflow';",
+      "too, and export it from your workflows file: export { agent, probe } from 'perdure/workflow';",
   );
 }
 

@@ -40,8 +40,8 @@ import { handleSignals, handleUpdates } from './messages/updates.js';
  *
  * @example
  * ```ts
- * // The workflows file of your own worker
- * export { agent } from 'perdure/workflow';
+ * // The workflows file of your own worker: commands see by `probe` whether a worker is there.
+ * export { agent, probe } from 'perdure/workflow';
  * ```
  */
 export async function agent(input: unknown, carried?: unknown): Promise<Outcome> {

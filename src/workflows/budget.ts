@@ -23,7 +23,7 @@ followBuilds(budget);
  * @example
  * ```ts
  * // The workflows file of your own worker, if the configuration has `budgets`
- * export { agent, budget } from 'perdure/workflow';
+ * export { agent, probe, budget } from 'perdure/workflow';
  * ```
  */
 export async function budget(carried?: unknown): Promise<void> {

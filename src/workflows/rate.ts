@@ -36,7 +36,7 @@ export function followBuilds(workflow: (carried?: unknown) => Promise<void>): vo
  * @example
  * ```ts
  * // The workflows file of your own worker, if a model has a `rate`
- * export { agent, rate } from 'perdure/workflow';
+ * export { agent, probe, rate } from 'perdure/workflow';
  * ```
  */
 export async function rate(carried?: unknown): Promise<void> {

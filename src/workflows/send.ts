@@ -26,7 +26,7 @@ export interface SendInput {
  * @example
  * ```ts
  * // The workflows file of your own worker: schedules then send messages to open runs.
- * export { agent, send } from 'perdure/workflow';
+ * export { agent, probe, send } from 'perdure/workflow';
  * ```
  */
 export async function send(input: unknown): Promise<AskReceipt> {

@@ -1,7 +1,7 @@
 import { proxyActivities } from '@temporalio/workflow';
 import type * as activities from './activities.js';
 
-export { agent } from 'perdure/workflow';
+export { agent, probe } from 'perdure/workflow';
 
 const { shout } = proxyActivities<typeof activities>({ startToCloseTimeout: '10 s' });
 
