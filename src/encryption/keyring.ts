@@ -59,14 +59,14 @@ export interface Keyring {
   readonly required: boolean;
   /**
    * Encrypts bytes with the current key. For a blob, the same bytes give the same result, so a store
-   * that is addressed by content stores them once. Only who gives the same `owner` can decrypt them.
+   * that is addressed by content stores them once.
    */
-  seal(purpose: Purpose, plain: Uint8Array, owner?: Uint8Array): Buffer;
+  seal(purpose: Purpose, plain: Uint8Array): Buffer;
   /**
    * Decrypts bytes that the key with this id has encrypted. Throws an `UnreadableError` that names the
-   * key if it is not here, and if the bytes were changed or have another owner.
+   * key if it is not here, and if the bytes were changed.
    */
-  open(purpose: Purpose, id: string, sealed: Uint8Array, owner?: Uint8Array): Buffer;
+  open(purpose: Purpose, id: string, sealed: Uint8Array): Buffer;
 }
 
 const KEY_BYTES = 32;
@@ -181,20 +181,20 @@ function createKeyring(
   return {
     current,
     required,
-    seal(purpose, plain, owner) {
+    seal(purpose, plain) {
       const { [purpose]: key, vector } = find(current);
       const iv = purpose === 'blob' ? vectorOf(vector, plain) : randomBytes(IV_BYTES);
-      const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(bound(current, owner));
+      const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(Buffer.from(current));
       const body = [cipher.update(plain), cipher.final()];
       return Buffer.concat([iv, cipher.getAuthTag(), ...body]);
     },
-    open(purpose, id, sealed, owner) {
+    open(purpose, id, sealed) {
       const { [purpose]: key } = find(id);
       try {
         const [iv, rest] = [sealed.subarray(0, IV_BYTES), sealed.subarray(IV_BYTES)];
         const options = { authTagLength: TAG_BYTES };
         const decipher = createDecipheriv('aes-256-gcm', key, iv, options)
-          .setAAD(bound(id, owner))
+          .setAAD(Buffer.from(id))
           .setAuthTag(rest.subarray(0, TAG_BYTES));
         return Buffer.concat([decipher.update(rest.subarray(TAG_BYTES)), decipher.final()]);
       } catch (error) {
@@ -205,11 +205,6 @@ function createKeyring(
       }
     },
   };
-}
-
-/** Returns what is authenticated beside the bytes. No id of a key has a byte of zero. */
-function bound(id: string, owner: Uint8Array | undefined): Buffer {
-  return owner === undefined ? Buffer.from(id) : Buffer.concat([Buffer.from(`${id}\0`), owner]);
 }
 
 /** Returns a vector that only the same bytes have, so no two blobs share one. */

@@ -1,10 +1,8 @@
-import { createHash } from 'node:crypto';
 import {
   CancelledFailure,
   DefaultFailureConverter,
   type Payload,
   type PayloadCodec,
-  type SerializationContext,
   defaultPayloadConverter,
   ensureApplicationFailure,
 } from '@temporalio/common';
@@ -38,41 +36,22 @@ export function encryptionCodec(options: EncryptionOptions): PayloadCodec {
   return codecOf(keyringOf(options));
 }
 
-/** The metadata with the hash of the id of the workflow to which a payload belongs. */
-const OWNER = 'encryption-owner';
-const OWNER_BYTES = 16;
-/** What a schedule appends to the id of each workflow that it starts. */
-const FIRED_AT = /-\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/;
-
 function codecOf(keyring: Keyring): PayloadCodec {
-  const unbound = {
+  const metadata = {
     encoding: Buffer.from(ENCRYPTED),
     [KEY_ID]: Buffer.from(keyring.current),
   };
   return {
-    async encode(payloads, context) {
-      const owner = ownerOf(context);
-      const metadata = owner === undefined ? unbound : { ...unbound, [OWNER]: owner };
-      return payloads.map((payload) => {
+    encode: async (payloads) =>
+      payloads.map((payload) => {
         const plain = payloadProto().encode(payload).finish();
-        return { metadata, data: keyring.seal('payload', plain, owner) };
-      });
-    },
+        return { metadata, data: keyring.seal('payload', plain) };
+      }),
     async decode(payloads, context) {
       const reader = { keyring, id: context?.workflowId };
       return payloads.map((payload) => decrypted(reader, payload));
     },
   };
-}
-
-/**
- * Returns the hash of the id of the workflow; undefined if the SDK does not know it. The workflows of a
- * schedule share one, because the schedule encrypts their input before they have ids.
- */
-function ownerOf(context: Partial<SerializationContext> | undefined): Buffer | undefined {
-  const id = context?.workflowId?.replace(FIRED_AT, '');
-  if (id === undefined) return undefined;
-  return createHash('sha256').update(id).digest().subarray(0, OWNER_BYTES);
 }
 
 /** Returns the option of clients and workers with the codec; none without keys. */
@@ -103,15 +82,8 @@ function decrypted({ keyring, id: workflowId }: Reader, payload: Payload): Paylo
     );
   }
   const id = textOf(metadata?.[KEY_ID]);
-  const owner = metadata?.[OWNER] ?? undefined;
-  const expected = workflowId === undefined ? undefined : ownerOf({ workflowId });
-  if (owner && expected && !expected.equals(owner)) {
-    throw new UnreadableError(
-      `a payload${whose} belongs to another workflow: it was copied here; restore what was here, or end the run`,
-    );
-  }
   try {
-    return payloadProto().decode(keyring.open('payload', id, data ?? new Uint8Array(), owner));
+    return payloadProto().decode(keyring.open('payload', id, data ?? new Uint8Array()));
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     throw new UnreadableError(`a payload cannot be read: ${why}`, { cause: error });

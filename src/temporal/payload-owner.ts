@@ -18,20 +18,3 @@ export function payloadsOfCore({
   const details = Object.entries(marker.details ?? {});
   return details.flatMap(([name, payloads]) => (name === 'result' ? [] : [payloads]));
 }
-
-/** Returns to which workflow the payloads of an event belong: what is about a child is the child's. */
-export function ownerOfEvent(
-  event: RawHistoryEvent,
-  own: WorkflowSerializationContext,
-): WorkflowSerializationContext {
-  const workflowId =
-    event.startChildWorkflowExecutionInitiatedEventAttributes?.workflowId ??
-    (
-      event.childWorkflowExecutionStartedEventAttributes ??
-      event.childWorkflowExecutionCompletedEventAttributes ??
-      event.childWorkflowExecutionFailedEventAttributes ??
-      event.childWorkflowExecutionCanceledEventAttributes ??
-      event.signalExternalWorkflowExecutionInitiatedEventAttributes
-    )?.workflowExecution?.workflowId;
-  return workflowId ? { ...own, workflowId } : own;
-}

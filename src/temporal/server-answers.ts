@@ -14,7 +14,6 @@ import {
   type PayloadContext,
   type RawHistoryEvent,
   OF_CORE,
-  ownerOfEvent,
   payloadsOfCore,
 } from './payload-owner.js';
 import {
@@ -344,7 +343,6 @@ async function decodeIn<T extends object>(
       if (type.endsWith('failure.v1.Failure')) failures.push(message);
       if (type.endsWith('history.v1.HistoryEvent')) {
         payloadsOfCore(message).forEach((payloads) => ownOfCore.add(payloads));
-        return ownerOfEvent(message, context);
       }
       return ownOfCore.has(message) ? OF_CORE : of;
     },

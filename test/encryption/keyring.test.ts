@@ -119,24 +119,6 @@ test('the first key of the variable encrypts; an empty variable has no keys', ()
 const of = (workflowId: string) =>
   ({ type: 'workflow', namespace: 'default', workflowId }) as const;
 
-test('a payload is read in its own workflow only, in those of its schedule, and by a codec server', async () => {
-  const codec = encryptionCodec({ keys: { k1: older }, current: 'k1' });
-  const [sealed = {}] = await codec.encode([text('hello')], of('desk-1'));
-  expect(await codec.decode([sealed], of('desk-1'))).toMatchObject([{ data: text('hello').data }]);
-  expect(await codec.decode([sealed])).toMatchObject([{ data: text('hello').data }]);
-  await expect(codec.decode([sealed], of('desk-2'))).rejects.toThrow(
-    'a payload of "desk-2" belongs to another workflow: it was copied here',
-  );
-  const { 'encryption-owner': owner = Buffer.of(), ...rest } = sealed.metadata ?? {};
-  await expect(codec.decode([{ ...sealed, metadata: rest }], of('desk-2'))).rejects.toThrow(
-    /key "k1": it was changed/,
-  );
-  expect(owner).toHaveLength(16);
-  const [fired = {}] = await codec.encode([text('hello')], of('nightly'));
-  const time = of('nightly-2026-11-26T03:00:00Z');
-  expect(await codec.decode([fired], time)).toMatchObject([{ data: text('hello').data }]);
-});
-
 test('required: what is in clear is refused, and so is a process without keys', async () => {
   const codec = encryptionCodec({ keys: { k1: older }, current: 'k1', required: true });
   await expect(codec.decode([text('hello')], of('desk-1'))).rejects.toThrow(

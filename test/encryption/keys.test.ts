@@ -219,29 +219,3 @@ test('required: a message and a text that were written without a key are refused
   await expect(work(taskQueue, { required: true })).rejects.toThrow(/expected keys, because/);
   await new Client({ connection }).workflow.getHandle(forged).terminate();
 });
-
-test('a message that was copied from another run is refused', async () => {
-  const taskQueue = `keys-${randomUUID()}`;
-  const worker = await work(taskQueue, first);
-  const client = await open(taskQueue, first);
-  const [id, other] = [`keys-${randomUUID()}`, `keys-${randomUUID()}`];
-  await client.start('clerk', { id, message: 'look' });
-  await client.result(id);
-  await worker.shutdown();
-  const { events } = await new Client({ connection }).workflow.getHandle(id).fetchHistory();
-  const started = events?.[0]?.workflowExecutionStartedEventAttributes;
-  await connection.workflowService.startWorkflowExecution({
-    namespace: 'default',
-    workflowId: other,
-    workflowType: started?.workflowType ?? null,
-    taskQueue: started?.taskQueue ?? null,
-    input: started?.input ?? null,
-    requestId: randomUUID(),
-  });
-  await expect(client.transcript(other)).rejects.toThrow('belongs to another workflow');
-  await work(taskQueue, first);
-  await expect
-    .poll(async () => await storedHistory(other))
-    .toContain('belongs to another workflow');
-  await new Client({ connection }).workflow.getHandle(other).terminate();
-});
