@@ -60,6 +60,7 @@ describe('init', () => {
     // The same agents on another queue: a worker for the run serves the run's own queue.
     const other = await projectFolder();
     await cp(join(folder, 'perdure.config.ts'), join(other, 'perdure.config.ts'));
+    await cp(join(folder, 'tools'), join(other, 'tools'), { recursive: true });
     const text = await readFile(join(other, 'perdure.config.ts'), 'utf8');
     await writeFile(
       join(other, 'perdure.config.ts'),

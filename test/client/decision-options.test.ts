@@ -3,7 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { createClient, type PerdureClient } from '../../src/index.js';
 
 /** No call may reach the server. */
-const unreachable = { workflow: {}, schedule: {}, connection: {}, options: {} };
+const READS_NOTHING = { loadedDataConverter: { payloadCodecs: [] } };
+const unreachable = { workflow: {}, schedule: {}, connection: {}, options: READS_NOTHING };
 
 const METHODS: readonly [string, (client: PerdureClient, options: never) => Promise<unknown>][] = [
   ['send', (client, options) => client.send('a', 'go', options)],

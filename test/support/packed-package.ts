@@ -87,12 +87,21 @@ async function pack(folder: string): Promise<string> {
     if (part === 'bin' || part === 'dist') continue;
     // Written when the package is packed, and not in the repository.
     if (part === 'llms-full.txt') await writeFile(join(built, part), llmsFull());
-    else await cp(join(repository, part), join(built, part), { recursive: true });
+    else await copy(join(repository, part), join(built, part));
   }
   await npm(built, 'pack', '--ignore-scripts', '--pack-destination', folder);
   const [tarball] = (await readdir(folder)).filter((name) => name.endsWith('.tgz'));
   if (tarball === undefined) throw new Error('npm has packed nothing');
   return tarball;
+}
+
+/** Copies a part of the package. Another test file may copy it to the same place at the same time. */
+async function copy(from: string, to: string): Promise<void> {
+  const again = async (error: NodeJS.ErrnoException): Promise<void> => {
+    if (error.code !== 'EEXIST') throw error;
+    await cp(from, to, { recursive: true });
+  };
+  await cp(from, to, { recursive: true }).catch(again);
 }
 
 /** Unpacks the tarball, and links what the manifest in it depends on, what the project does, and the programs. */

@@ -173,7 +173,7 @@ export function readField(
       return yesOrNo === null ? 'expected yes or no' : { value: yesOrNo === 'yes' };
     }
     case 'array':
-      if (!text.startsWith('[')) return { value: text.split(/\s*,\s*/) };
+      if (!text.startsWith('[')) return { value: text.split(',').map((one) => one.trim()) };
       break;
     default:
   }
