@@ -16,7 +16,7 @@ export class ThreadAgent extends HttpAgent {
 
   /**
    * Shows the messages of the thread, follows what is in progress, and brings the interrupts that are
-   * open. Rejects if there is no such thread (404).
+   * open. Rejects with a 404 if the thread does not exist.
    */
   override async connectAgent(parameters?: RunAgentParameters) {
     this.abortController = new AbortController();

@@ -7,9 +7,9 @@ const ENCRYPTED = 'perdure encrypted ';
 const CLEAR = 'perdure clear\n';
 
 /**
- * Returns a blob store that encrypts what it stores, if there are keys, and that reads texts in clear
- * as well, unless encryption is required. A reference then names the encrypted text, so without the keys nobody can tell whether a
- * store has a text that they know. Rejects with a `BlobError` for a text whose key is not here.
+ * Returns a blob store that encrypts what it stores if there are keys. It also reads plain texts,
+ * unless encryption is required. References name the encrypted text, so a reader without the keys
+ * cannot test whether the store has a known text. Rejects with a `BlobError` for a text whose key is not here.
  */
 export function sealedBlobs(store: BlobStore, keyring: Keyring | null): BlobStore {
   return {

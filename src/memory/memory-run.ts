@@ -29,7 +29,7 @@ export interface MemoryRun<Output = Json> {
   readonly transcript: RunTranscript;
   /** What each model call asked, of all agents, in order. */
   readonly modelRequests: readonly ModelRequest[];
-  /** The tool calls that were executed, of all agents, in order; also those that nobody learned of. */
+  /** The executed tool calls of all agents, in order, including those whose results were lost. */
   readonly effects: readonly MemoryEffect[];
   /** The requests to people, of all agents, in order. */
   readonly requests: readonly MemoryRequest[];

@@ -15,8 +15,8 @@ export interface PlacedDecision extends Placed<'decision'> {
 const CONSENT: readonly unknown[] = ['approval', 'plan', 'question', 'limit'];
 
 /**
- * Returns the difference of a recorded request that the rerun did not raise, so nobody would be
- * asked any more; null if there is none.
+ * Returns the difference for a recorded request that the rerun did not raise; null if there is
+ * none.
  */
 export function unasked(decisions: readonly PlacedDecision[]): Divergence | null {
   const skipped = decisions.find(({ run, fact, isUsed }) => {

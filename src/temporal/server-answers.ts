@@ -11,12 +11,6 @@ import { isObject, textField } from '../core/text/json.js';
 import { visible } from '../core/state/summaries.js';
 import { grpcCode } from './grpc.js';
 import {
-  type PayloadContext,
-  type RawHistoryEvent,
-  OF_CORE,
-  payloadsOfCore,
-} from './payload-owner.js';
-import {
   decodeMapFromPayloads,
   decodePayloads,
   executionInfoFromRaw,
@@ -36,6 +30,7 @@ import {
 
 /** The history of one segment. */
 export type History = Awaited<ReturnType<WorkflowHandle['fetchHistory']>>;
+type RawHistoryEvent = NonNullable<History['events']>[number];
 type HistoryRequest = Parameters<Client['workflowService']['getWorkflowExecutionHistory']>[0];
 type RawInfo = Parameters<typeof executionInfoFromRaw>[0];
 type WalkOf<T> = <Context>(
@@ -330,24 +325,32 @@ async function decodeIn<T extends object>(
   if (codecs.length === 0) return;
   const context = { type: 'workflow', namespace, workflowId: id } as const;
   const failures: object[] = [];
-  const ownOfCore = new WeakSet();
-  await visit<T, PayloadContext>(root, walk, {
+  const ofCore = new WeakSet();
+  // A payload that the SDK's core has written has no context.
+  await visit<T, typeof context | null>(root, walk, {
     transformPayload: async (payload, of) =>
-      of === OF_CORE ? payload : ((await decodePayloads(codecs, [payload], of))[0] ?? payload),
+      of === null ? payload : ((await decodePayloads(codecs, [payload], of))[0] ?? payload),
     transformPayloads: async (payloads, of) =>
-      of === OF_CORE ? payloads : await decodePayloads(codecs, payloads, of),
+      of === null ? payloads : await decodePayloads(codecs, payloads, of),
     skipHeaders: true,
     skipSearchAttributes: true,
     initialContext: context,
     deriveContext(message, type, of) {
       if (type.endsWith('failure.v1.Failure')) failures.push(message);
       if (type.endsWith('history.v1.HistoryEvent')) {
-        payloadsOfCore(message).forEach((payloads) => ownOfCore.add(payloads));
+        for (const payloads of payloadsOfCore(message)) ofCore.add(payloads);
       }
-      return ownOfCore.has(message) ? OF_CORE : of;
+      return ofCore.has(message) ? null : of;
     },
   });
   failures.forEach(restoreMessage);
+}
+
+/** Returns what the SDK's core writes into markers of patches and local activities, past every codec. */
+function payloadsOfCore({ markerRecordedEventAttributes: marker }: RawHistoryEvent): object[] {
+  if (marker?.markerName?.startsWith('core_') !== true) return [];
+  const details = Object.entries(marker.details ?? {});
+  return details.flatMap(([name, payloads]) => (name === 'result' ? [] : [payloads]));
 }
 
 /** Puts the message of a failure back where a failure converter has replaced it by a payload. */
