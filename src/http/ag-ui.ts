@@ -17,7 +17,7 @@ import {
 } from './api-routes.js';
 import { readOwn, runOf, sayIn } from './chats.js';
 import { errorAnswer } from './errors.js';
-import type { Guarded } from './guard.js';
+import type { Guarded, GuardedContext } from './guard.js';
 import {
   type Caller,
   actorOfCaller,
@@ -35,37 +35,43 @@ interface Followed {
   readonly last: number;
 }
 
+/** A thread of an agent, and what its client sends. */
+interface Thread {
+  readonly agent: string;
+  readonly run: string;
+  readonly input: ThreadInput;
+}
+
 /** Adds the routes for clients of AG-UI: `/v1/ag-ui/{agent}`. */
 export function addAgUiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
   const { place } = parts;
-  app.post('/v1/ag-ui/:agent', async (context) => {
-    const agent = context.req.param('agent');
-    const caller = callerOf(context, parts);
-    const input = readRunInput(await readBody(context));
-    return await whileRead(context, parts, async (over) => {
-      const run = runOf(caller, { door: 'thread', agent, id: input.threadId });
-      try {
-        const followed = await begin(parts, caller, { agent, run, input });
-        return await streamThread(parts, caller, { ...followed, input, over });
-      } catch (error) {
-        if (!RefusedError.isInstance(error)) throw error;
-        return refuse(parts, { input, error, over });
-      }
-    });
-  });
-  app.post('/v1/ag-ui/:agent/connect', async (context) => {
-    const agent = context.req.param('agent');
-    const caller = callerOf(context, parts);
-    const input = readRunInput(await readBody(context));
-    return await whileRead(context, parts, async (over) => {
-      const run = runOf(caller, { door: 'thread', agent, id: input.threadId });
-      return await streamThread(parts, caller, {
-        ...(await follow(parts, caller, run)),
-        input,
-        over,
+  const answer =
+    (
+      open: (thread: Thread, caller: Caller) => Promise<Followed>,
+    ): ((context: GuardedContext) => Promise<Response>) =>
+    async (context) => {
+      const agent = context.req.param('agent') ?? '';
+      const caller = callerOf(context, parts);
+      const input = readRunInput(await readBody(context));
+      return await whileRead(context, parts, async (over) => {
+        const run = runOf(caller, { door: 'thread', agent, id: input.threadId });
+        try {
+          const followed = await open({ agent, run, input }, caller);
+          return await streamThread(parts, caller, { ...followed, input, over });
+        } catch (error) {
+          if (!RefusedError.isInstance(error)) throw error;
+          return refuse(parts, { input, error, over });
+        }
       });
-    });
-  });
+    };
+  app.post(
+    '/v1/ag-ui/:agent',
+    answer(async (thread, caller) => await begin(parts, caller, thread)),
+  );
+  app.post(
+    '/v1/ag-ui/:agent/connect',
+    answer(async ({ run }, caller) => await follow(parts, caller, run)),
+  );
   app.post('/v1/ag-ui/:agent/cancel', async (context) => {
     const agent = context.req.param('agent');
     const caller = callerOf(context, parts);
@@ -94,11 +100,7 @@ async function follow({ place }: DoorParts, caller: Caller, run: string): Promis
 async function begin(
   parts: DoorParts,
   caller: Caller,
-  {
-    agent,
-    run,
-    input,
-  }: { readonly agent: string; readonly run: string; readonly input: ThreadInput },
+  { agent, run, input }: Thread,
 ): Promise<Followed> {
   const { place } = parts;
   const { said, isLast, decisions } = input;
