@@ -1,6 +1,7 @@
 import type { Client } from '@temporalio/client';
 import { z } from 'zod';
 import { sha256Hex, canonicalJson, type Json } from '../core/text/json.js';
+import { withoutDoor } from '../core/input/actor.js';
 import type { RunInput } from '../core/input/input.js';
 import type { Outcome } from '../core/transcript/outcome.js';
 import { nothingSpent } from '../core/state/turn.js';
@@ -81,7 +82,7 @@ export function createBatch<Output>(
     const until = signal === undefined ? over : AbortSignal.any([over, signal]);
     const outcome = await outcomeOf(async () => {
       until.throwIfAborted();
-      await startOrFind(client, createRunInput(agent, given), { id: run, taskQueue });
+      await startOrFind(client, createRunInput(agent, withoutDoor(given)), { id: run, taskQueue });
       return await waitForResult(client, run, { signal: until });
     });
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked by the agent itself
@@ -98,7 +99,7 @@ export function createBatch<Output>(
   };
 }
 
-export interface BatchWork<Output> {
+interface BatchWork<Output> {
   readonly agent: AgentLike<Output>;
   readonly tasks: readonly BatchTask[];
   readonly taskQueue: string;

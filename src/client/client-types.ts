@@ -6,10 +6,11 @@ import type {
   StartPrompt,
   TurnOf,
 } from '../core/definition/agent-types.js';
-import { actorOf } from '../core/input/actor.js';
-import type { Json, JsonObject } from '../core/text/json.js';
+import { actorOf, withoutDoor } from '../core/input/actor.js';
+import { type Json, type JsonObject, isObject } from '../core/text/json.js';
 import type { Attachment, SuppliedMessage } from '../core/transcript/messages.js';
 import type { Outcome } from '../core/transcript/outcome.js';
+import type { Decision } from '../core/transcript/request.js';
 import type { EncryptionOptions } from '../encryption/keyring.js';
 import type { Archive, BlobStore } from '../storage/blob-store.js';
 import type { ToolLock } from '../storage/tool-lock.js';
@@ -370,9 +371,10 @@ export function withActor({ by, door }: ActorClaim) {
   };
 }
 
-/** Only a server knows who has proven a name, so what a program says of that does not count. */
-export function withoutDoor<Fields extends object>(fields: Fields): Fields {
-  const copy: Fields & { door?: unknown } = { ...fields };
-  delete copy.door;
-  return copy;
+/** Returns decisions as a program may make them. Anything but an object stays, to be refused. */
+export function claimed<Given extends Decision | readonly Decision[]>(given: Given): Given {
+  const one = (decision: Decision): Decision =>
+    isObject(decision) ? withoutDoor(decision) : decision;
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a list stays a list
+  return (Array.isArray(given) ? given.map(one) : one(given as Decision)) as Given;
 }

@@ -2,11 +2,11 @@ import { deprecate } from 'node:util';
 import { Client, Connection } from '@temporalio/client';
 import { z } from 'zod';
 import { InputError } from '../core/errors.js';
-import { actorOf } from '../core/input/actor.js';
+import { actorOf, withoutDoor } from '../core/input/actor.js';
 import { toLimits } from '../core/input/input.js';
 import { isObject } from '../core/text/json.js';
 import { type Keyring, keyringFrom } from '../encryption/keyring.js';
-import { dataConverter } from '../encryption/payload-codec.js';
+import { assertEncrypts, dataConverter } from '../encryption/payload-codec.js';
 import { sealedBlobs } from '../encryption/sealed-stores.js';
 import { liveWorkers, readLiveHosts } from '../live/live-workers.js';
 import { type RunStreams, createRunStreams } from '../live/run-streams.js';
@@ -48,8 +48,8 @@ import {
   type PerdureClient,
   type SendOptions,
   type StartOptions,
+  claimed,
   withActor,
-  withoutDoor,
 } from './client-types.js';
 import {
   type CancelOptions,
@@ -208,7 +208,7 @@ function clientFor(place: ClientPlace, actor: ActorClaim): PerdureClient {
     requests: (filter = {}) => listRequests(client, withIds(filter)),
     request: (run, id) => readRequest(client, { run: idOf(run), id }, blobs),
     resolve: async (run, decisions, options) =>
-      await resolveRequests(client, idOf(run), decisions, withBy('resolve', options)),
+      await resolveRequests(client, idOf(run), claimed(decisions), withBy('resolve', options)),
     revoke: async (run, grant, options) =>
       await revokeGrant(client, idOf(run), grant, withBy('revoke', options)),
     undo: async (run, options) => await requestUndo(client, idOf(run), withBy('undo', options)),
@@ -349,8 +349,10 @@ async function connect(
     readonly keyring: Keyring | null;
   },
 ): Promise<Connected> {
-  if (options.client !== undefined)
+  if (options.client !== undefined) {
+    assertEncrypts(options.client, place.keyring);
     return { client: options.client, disconnect: async () => undefined };
+  }
   const target = await locateTarget(
     {
       address: options.address ?? options.config?.address,

@@ -7,7 +7,8 @@ import {
   ensureApplicationFailure,
 } from '@temporalio/common';
 import type { ActivityInterceptorsFactory, WorkerInterceptors } from '@temporalio/worker';
-import { UnreadableError } from '../core/errors.js';
+import type { Client } from '@temporalio/client';
+import { InputError, UnreadableError } from '../core/errors.js';
 import { visible } from '../core/state/summaries.js';
 import { payloadProto } from '../temporal/sdk-internals.js';
 import { ENCRYPTED, KEY_ID } from '../temporal/server-answers.js';
@@ -59,6 +60,18 @@ export function dataConverter(keyring: Keyring | null): {
   readonly dataConverter?: { readonly payloadCodecs: PayloadCodec[] };
 } {
   return keyring === null ? {} : { dataConverter: { payloadCodecs: [codecOf(keyring)] } };
+}
+
+/**
+ * Throws an `InputError` if encryption is required, and a client of Temporal's SDK has no codec: what it
+ * sends would be in clear.
+ */
+export function assertEncrypts(client: Client, keyring: Keyring | null): void {
+  if (keyring?.required !== true) return;
+  if (client.options.loadedDataConverter.payloadCodecs.length > 0) return;
+  throw new InputError(
+    'client: expected a client with a payload codec, because `encryption.required` is true, got one that sends in clear; give it `dataConverter: { payloadCodecs: [encryptionCodec(encryption)] }`',
+  );
 }
 
 interface Reader {

@@ -18,7 +18,7 @@ import {
 } from './ag-ui-messages.js';
 
 /** What a stream is about. */
-export interface ThreadStream {
+interface ThreadStream {
   readonly run: string;
   readonly threadId: string;
   readonly runId: string;

@@ -66,6 +66,9 @@ export interface ThreadInput {
   readonly decisions: ReadInput<'decide'>['decisions'] | null;
 }
 
+/** How many messages a request may add, and the length of their ids, which come back as they are. */
+const [MAX_SAID, MAX_ID_CHARACTERS] = [20, 160];
+
 /** Reads the body of a request. Throws an `InputError` that names the first fault. */
 export function readRunInput(body: unknown): ThreadInput {
   const input = read(runInput, body);
@@ -74,6 +77,17 @@ export function readRunInput(body: unknown): ThreadInput {
   const first = shown.findLastIndex(({ role }, at) => at < last && role !== 'user') + 1;
   const users = last === -1 ? [] : shown.slice(first, last + 1);
   const { resume } = input;
+  if (users.length > MAX_SAID) {
+    throw new InputError(
+      `messages: expected at most ${MAX_SAID} new messages of the user, got ${users.length}; send fewer at once`,
+    );
+  }
+  const long = users.find(({ id }) => id.length > MAX_ID_CHARACTERS);
+  if (long !== undefined) {
+    throw new InputError(
+      `messages: expected ids of at most ${MAX_ID_CHARACTERS} characters, got ${long.id.length}; use shorter ids`,
+    );
+  }
   return {
     threadId: input.threadId,
     runId: input.runId,

@@ -3,8 +3,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { InputError, NoRunError, RefusedError } from '../core/errors.js';
 import { visible } from '../core/state/summaries.js';
 import { visibleJson } from '../core/text/text.js';
+import type { Projection } from '../history/projection.js';
 import { readRun } from '../history/read-run.js';
-import { openRun } from './access.js';
+import { type Place, openRun } from './access.js';
 import { agUiEncoder } from './ag-ui-encoder.js';
 import { type ThreadInput, readRunInput, readThread } from './ag-ui-input.js';
 import {
@@ -78,7 +79,8 @@ export function addAgUiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
     const id = readThread(await readBody(context));
     const run = runOf(caller, { door: 'thread', agent, id });
     await openToCancel(place, caller.principal, run);
-    const { turn } = await place.api.status(run);
+    // Before a worker has seen the run, its first turn waits.
+    const turn = Math.max(1, (await place.api.status(run)).turn);
     const actor = place.as(actorOfCaller(caller));
     await actor.cancel(run, { turn, within: '30 seconds' }).catch((error: unknown) => {
       // It has ended already.
@@ -93,7 +95,13 @@ async function follow({ place }: DoorParts, caller: Caller, run: string): Promis
   const found = await readOwn(place, caller, run);
   if (found === null) throw new NoRunError('threadId: there is no such thread');
   const from = Math.max(1, found.turn);
-  return { run, from, last: Math.max(1, found.turn + found.queued) };
+  // A message that waits may join the turn under way, so their number does not tell the last turn.
+  const { state } = await viewOf(place, run);
+  return { run, from, last: Math.max(from, state?.inbox.lastTurn ?? 1) };
+}
+
+async function viewOf({ client, archive }: Place, run: string): Promise<Projection> {
+  return (await readRun(client, run, { archive })).view;
 }
 
 /** Records what the user says and decides. Doing it again has no effect. */
@@ -131,7 +139,7 @@ async function refuseUnanswered(
 ): Promise<void> {
   const found = await readOwn(place, caller, run);
   if (found === null || found.pending.length === 0) return;
-  const { state } = (await readRun(place.client, run, { archive: place.archive })).view;
+  const { state } = await viewOf(place, run);
   const seen = new Set(state?.inbox.seen.map(([id]) => ownId(caller, id)));
   if (said.every(({ id }) => seen.has(id))) return;
   const ids = found.pending.map(({ id }) => id).join(', ');

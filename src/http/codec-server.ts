@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { isLoopback } from '../core/text/text.js';
 
 /** What a codec server encodes with, and who may use it. */
-export interface CodecServerOptions {
+interface CodecServerOptions {
   readonly codec: PayloadCodec;
   /** What each request proves that it knows, as a bearer token or as the first part of its path. */
   readonly token: string;

@@ -15,7 +15,7 @@ import { redactMessage } from '../secrets/redact.js';
 import { isUnanswered } from '../temporal/grpc.js';
 
 /** What a request was refused for, in the one form of all errors. */
-export interface ErrorBody {
+interface ErrorBody {
   readonly error: {
     /** Stable; programs can rely on it. */
     readonly code: string;
@@ -39,7 +39,7 @@ export const errorBody: z.ZodType<ErrorBody> = z
   .meta({ id: 'Error' });
 
 /** The codes of refusals by the server itself, beside those of `PerdureError`. */
-export type HttpErrorCode =
+type HttpErrorCode =
   | 'forbidden'
   | 'host'
   | 'model_not_found'

@@ -13,6 +13,7 @@ import { type JsonObject, canonicalJson, isJsonObject, sha256Hex } from '../core
 import type { Outcome } from '../core/transcript/outcome.js';
 import type { Decision } from '../core/transcript/request.js';
 import { readRun } from '../history/read-run.js';
+import { resolveRequests } from '../updates/decide.js';
 import { createRunInput, newRunId, startRun } from '../updates/start.js';
 import {
   type ListedRun,
@@ -339,7 +340,7 @@ function writeHandlers(place: Place, open: OpenFor): Omit<Handlers, ReadNames> {
       const checkedLater = decisions as unknown as readonly Decision[];
       const actor = { ...actorOfCaller(caller), ...groupsOfCaller(caller) };
       const made = checkedLater.map((decision) => ({ ...decision, ...actor }));
-      return { receipts: [...(await place.api.resolve(run, made, { id, ...how }))] };
+      return { receipts: [...(await resolveRequests(place.client, run, made, { id, ...how }))] };
     },
     async cancelRun({ run, turn }, caller) {
       await openToCancel(place, caller.principal, run);

@@ -128,7 +128,7 @@ function principals(options: ServeOptions): (name: string, groups: readonly stri
   const isOpen = known === undefined && options.groups === undefined;
   return (name, tokenGroups) => {
     const entries = [...own(known ?? {}, name), ...own(known ?? {}, '*')];
-    const groups = [...new Set([...tokenGroups, ...entries.flatMap((one) => one.groups ?? [])])];
+    const groups = [...new Set([...entries.flatMap((one) => one.groups ?? []), ...tokenGroups])];
     const all = [...entries, ...groups.flatMap((group) => own(rightsOfGroups, group))];
     const rights = all.flatMap(({ rights: table }) => (table === undefined ? [] : [table]));
     const tenants = all.flatMap(({ tenant }) => (tenant === undefined ? [] : [tenant]));

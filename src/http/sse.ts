@@ -9,7 +9,7 @@ const HEADERS = {
   'x-accel-buffering': 'no',
 };
 
-export interface SseOptions {
+interface SseOptions {
   /** Aborted when the stream is over, however it ends. */
   readonly over: AbortController;
   /** How long the reader may take to read what was sent. */

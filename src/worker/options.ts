@@ -115,7 +115,7 @@ export interface WorkerOptions extends ConnectionSettings, SharedWorkerOptions {
 
 /** Options of `perdurePlugin`. */
 export interface PluginOptions
-  extends Pick<Config, 'agents' | 'models' | 'budgets'>, SharedWorkerOptions {}
+  extends Pick<Config, 'agents' | 'models' | 'budgets' | 'encryption'>, SharedWorkerOptions {}
 
 /** Returns the schema of an object that has these methods. */
 function having(text: string, ...methods: readonly string[]): z.ZodType {
@@ -196,6 +196,7 @@ const pluginOptions = z.strictObject({
   // `defineConfig` checks these.
   agents: z.unknown(),
   budgets: z.unknown().optional(),
+  encryption: z.unknown().optional(),
   models: z.unknown().optional(),
 } satisfies OptionSchemas<PluginOptions>);
 

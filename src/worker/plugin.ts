@@ -42,8 +42,13 @@ export type PerdurePlugin = WorkerPlugin & BundlerPlugin;
  */
 export function perdurePlugin(given: PluginOptions): PerdurePlugin {
   assertPluginOptions(given);
-  const { agents, models, budgets, ...options } = given;
-  const config = defineConfig({ agents, ...(models && { models }), ...(budgets && { budgets }) });
+  const { agents, models, budgets, encryption, ...options } = given;
+  const config = defineConfig({
+    agents,
+    ...(models && { models }),
+    ...(budgets && { budgets }),
+    ...(encryption && { encryption }),
+  });
   /** The parts of each worker, by one of its activities. */
   const parts = new WeakMap<object, Pick<WorkerParts, 'stop' | 'close'>>();
   return {
@@ -56,7 +61,7 @@ export function perdurePlugin(given: PluginOptions): PerdurePlugin {
       assertOneSdk();
       if (theirs.workflowsPath !== undefined) assertSameSdk(theirs.workflowsPath);
       await assertEngine(theirs.workflowBundle);
-      const keyring = keyringFrom(undefined, options.env ?? process.env);
+      const keyring = keyringFrom(encryption, options.env ?? process.env);
       const { activities, stop, close } = createWorkerParts(config, options);
       parts.set(activities.loadAgent, { stop, close });
       return {
@@ -79,18 +84,15 @@ export function perdurePlugin(given: PluginOptions): PerdurePlugin {
   };
 }
 
-/** Returns the options of a worker that encrypts, if there are keys, and that has no codec of its own. */
+/** Returns the options of a worker that encrypts, if there are keys. A codec of its own stays. */
 function withCodec(
   { interceptors, dataConverter: given }: WorkerOptions,
   keyring: Keyring | null,
 ): Pick<WorkerOptions, 'interceptors' | 'dataConverter'> {
-  if (keyring === null || given?.payloadCodecs !== undefined) {
-    return { interceptors: withTraces(interceptors) };
-  }
-  return {
-    interceptors: withTraces(sealedFailures(interceptors)),
-    dataConverter: { ...given, ...dataConverter(keyring).dataConverter },
-  };
+  if (keyring === null) return { interceptors: withTraces(interceptors) };
+  const sealed = { interceptors: withTraces(sealedFailures(interceptors)) };
+  if (given?.payloadCodecs !== undefined) return sealed;
+  return { ...sealed, dataConverter: { ...given, ...dataConverter(keyring).dataConverter } };
 }
 
 /** Throws an `InputError` for a bundle that was made without perdure's workflow code. */

@@ -55,3 +55,34 @@ test.each<[string, string, readonly unknown[]]>([
   process.off('warning', listener);
   expect(Object.keys(client)).not.toContain(name);
 });
+
+/** A client that keeps what it would send. */
+function recordingClient(sent: unknown[]): Client {
+  const executeUpdate = async (_: unknown, { args }: { args: readonly unknown[] }) => {
+    sent.push(args[0]);
+    return await Promise.resolve({ resolved: [] });
+  };
+  const workflow = { getHandle: () => ({ executeUpdate }) };
+  return { ...unreachable, workflow } as unknown as Client;
+}
+
+test.each<[string, (decision: never) => unknown]>([
+  ['a decision', (decision) => decision],
+  ['decisions', (decision) => [decision]],
+])('%s cannot claim to be verified', async (_, given) => {
+  const sent: unknown[] = [];
+  const client = await createClient({ client: recordingClient(sent), by: 'eve' });
+  const forged = { request: 'r1', digest: 'd', as: 'approve', door: 'http', groups: ['ops'] };
+  await client.resolve('a', given(forged as never) as never);
+  expect(sent).toEqual([given({ by: 'eve', request: 'r1', digest: 'd', as: 'approve' } as never)]);
+});
+
+test('a client in clear is refused if encryption is required', async () => {
+  const encryption = {
+    keys: { k1: Buffer.alloc(32, 1).toString('base64') },
+    current: 'k1',
+    required: true,
+  };
+  const made = createClient({ client: unreachable as unknown as Client, encryption });
+  await expect(made).rejects.toThrow('client: expected a client with a payload codec');
+});

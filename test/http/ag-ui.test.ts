@@ -143,6 +143,10 @@ describe('a thread', () => {
       await send({ messages: [{ id: 'm', role: 'user', content: image }] }),
       await send({ messages: [] }),
       await send({ resume: [approve('r1')] }),
+      await send({ messages: [{ id: 'm'.repeat(161), role: 'user', content: 'x' }] }),
+      await send({
+        messages: Array.from({ length: 21 }, (_, n) => ({ id: `${n}`, role: 'user', content: 'x' })),
+      }),
     ];
     expect(refused.map(({ status, body }) => [status, body.error.message.split(':')[0]])).toEqual([
       [400, 'tools'],
@@ -150,6 +154,8 @@ describe('a thread', () => {
       [400, 'messages'],
       [400, 'messages'],
       [400, 'resume.0.interruptId'],
+      [400, 'messages'],
+      [400, 'messages'],
     ]);
   });
 });
@@ -323,6 +329,27 @@ describe('a stream', () => {
     await say(again.agent, 'hello');
     expect(textsOf(again.agent.messages).at(-1)).toBe('assistant: you said: hello');
   });
+});
+
+test('a stream that follows a turn ends with it, also if a message joins the turn', async () => {
+  const hold = gate();
+  const [text, joining] = [`held ${randomUUID()}`, `join ${randomUUID()}`];
+  desk.talker.on(text, async ({ emit }) => {
+    emit('wait');
+    await hold.wait();
+    return 'wait for it';
+  });
+  const first = open('talker');
+  const running = say(first.agent, text);
+  await expect.poll(() => textsOf(first.agent.messages).at(-1)).toBe('assistant: wait');
+  const joined = await desk.client.send(runOf(first), { message: joining, mode: 'steer' });
+  expect(joined.turn).toBe(1);
+  const second = open('talker', { thread: first.agent.threadId });
+  const following = second.agent.connectAgent();
+  await expect.poll(() => textsOf(second.agent.messages).length).toBeGreaterThan(0);
+  hold.release();
+  await Promise.all([running, following]);
+  expect(textsOf(second.agent.messages)).toContain(`user: ${joining}`);
 });
 
 const TEXT = 'Grüße an 🦊 und 狐: '.repeat(20);

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { mkdtemp, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -11,6 +12,7 @@ import {
 } from '@temporalio/worker';
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
+import { encryptionCodec } from '../../src/encryption/payload-codec.js';
 import { isPolledHere } from '../../src/live/process-hub.js';
 import { perdurePlugin } from '../../src/worker/plugin.js';
 import { replyText } from '../../src/testing/replies.js';
@@ -55,6 +57,29 @@ describe('the options of a worker', () => {
     const options = await perdurePlugin({ agents: [agent], models }).configureWorker?.(own);
     expect(options).toMatchObject(own);
     expect(options?.activityTaskPollerBehavior).toBeUndefined();
+  });
+
+  test('encrypt with the keys of the plugin, and keep a codec of their own', async () => {
+    const encryption = { keys: { k1: randomBytes(32).toString('base64') }, current: 'k1' };
+    const plugin = perdurePlugin({ agents: [agent], models, encryption });
+    const options = await plugin.configureWorker?.({ taskQueue: 'q' });
+    const [codec] = options?.dataConverter?.payloadCodecs ?? [];
+    const [payload] = (await codec?.encode([{ data: Buffer.from('secret') }], undefined)) ?? [];
+    expect(Buffer.from(payload?.metadata?.['encoding'] ?? []).toString()).toBe('binary/encrypted');
+
+    const own = { payloadCodecs: [encryptionCodec(encryption)] };
+    const kept = await perdurePlugin({ agents: [agent], models, encryption }).configureWorker?.({
+      taskQueue: 'q',
+      dataConverter: own,
+    });
+    expect(kept?.dataConverter).toBe(own);
+    // The texts of failures become payloads, which that codec encrypts.
+    expect(kept?.interceptors?.activity).toHaveLength(
+      options?.interceptors?.activity?.length ?? 0,
+    );
+    expect(() =>
+      perdurePlugin({ agents: [agent], models, encryption: { ...encryption, current: 'k2' } }),
+    ).toThrow('encryption: current: expected the id of one of the keys');
   });
 
   test('are refused with an activity of the same name, and with the plugin twice', async () => {

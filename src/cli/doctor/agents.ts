@@ -243,7 +243,7 @@ function textOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-export interface Configuration {
+interface Configuration {
   readonly finding: Finding;
   /** Empty if the configuration cannot be loaded, so that the other checks can run. */
   readonly config: Config;

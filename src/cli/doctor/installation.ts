@@ -18,7 +18,7 @@ import { addressProblem } from '../../temporal/connection.js';
 import type { CliContext } from '../context.js';
 import type { Finding } from './finding.js';
 
-export interface FoundServer {
+interface FoundServer {
   readonly finding: Finding;
   readonly server: ServerHandle | null;
   /** Whether the embedded server is, or would be, in use. */

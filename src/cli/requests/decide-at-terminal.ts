@@ -15,7 +15,7 @@ import { type Decided, completed, readChoice, readPlain, wordsOf } from './promp
 import { type AskingRun, shownRequest, viewedRequests } from './show-request.js';
 
 /** A request that a person at the terminal is asked to decide. */
-export interface Prompted {
+interface Prompted {
   readonly run: AskingRun;
   readonly request: Request;
 }
@@ -104,21 +104,24 @@ async function send(
   const { run, request } = prompted;
   const { id, digest, kind } = request;
   const isEdit = kind === 'plan' && decided.as === 'answer';
-  try {
-    const made = { ...decided, request: id, digest, by: osUser() };
-    const [receipt] = await resolveRequests(client, run.id, made);
-    const refused =
-      receipt?.checking === true ? await refusedAfterCheck(client, prompted, interrupt) : null;
-    if (refused === null) {
-      context.note(`Request ${visible(id)} is decided as ${isEdit ? 'edit' : decided.as}.`);
-    }
-    return refused;
-  } catch (error) {
-    // Another person may have decided, or the rules may not let this person decide.
-    if (!PerdureError.isInstance(error)) throw error;
-    context.note(`The decision was not accepted: ${visible(error.message)}`);
-    return null;
+  const made = { ...decided, request: id, digest, by: osUser() };
+  const receipt = await resolveRequests(client, run.id, made).then(
+    ([first]) => first,
+    (error: unknown) => {
+      // Another person may have decided, or the rules may not let this person decide.
+      if (!PerdureError.isInstance(error)) throw error;
+      context.note(`The decision was not accepted: ${visible(error.message)}`);
+      return null;
+    },
+  );
+  if (receipt === null) return null;
+  if (receipt?.checking === true) {
+    context.note('The decision counts once a worker has checked it.');
+    const refused = await refusedAfterCheck(client, prompted, interrupt);
+    if (refused !== null) return refused;
   }
+  context.note(`Request ${visible(id)} is decided as ${isEdit ? 'edit' : decided.as}.`);
+  return null;
 }
 
 /** Waits until a worker has checked a decision; returns why it was refused, or null. */
@@ -140,5 +143,7 @@ async function refusedAfterCheck(
     const answer = answerIn(next.view);
     if (answer !== undefined) return answer;
   }
+  // The interrupt ends the loop, and then nothing is known of the check.
+  signal.throwIfAborted();
   return null;
 }

@@ -54,7 +54,7 @@ export function requestNamed(pending: readonly Request[], name: string): Request
 }
 
 /** The decision of a person. */
-export interface DecisionInput extends Omit<Decision, 'request' | 'digest' | 'by'> {
+interface DecisionInput extends Omit<Decision, 'request' | 'digest' | 'by'> {
   /** The run. */
   readonly id: string;
   /** The request, or the call that it is about. */

@@ -6,7 +6,7 @@ import type { Request } from '../../core/transcript/request.js';
 import { oneLine, pieces, quoted, wrapped } from '../format/format.js';
 
 /** A plan as a table for people. */
-export interface PlanTable {
+interface PlanTable {
   readonly lines: readonly string[];
   /** Whether some arguments are cut; a `…` marks them. */
   readonly cut: boolean;

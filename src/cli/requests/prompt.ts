@@ -16,13 +16,13 @@ import { parseDuration } from '../../core/text/text.js';
 import type { Decision, DecisionKind, Request } from '../../core/transcript/request.js';
 
 /** A choice at the prompt: a decision, `later`, or `full` to see the whole request. */
-export type Choice = DecisionKind | 'later' | 'full';
+type Choice = DecisionKind | 'later' | 'full';
 
 /** The content of a decision, without the request that it is about. */
 export type Decided = Omit<Decision, 'request' | 'digest' | 'by'>;
 
 /** What the prompt asks for after a choice that is not complete by itself. */
-export interface FollowUp {
+interface FollowUp {
   readonly question: string;
   /** Returns the decision, or a text about what is wrong with the line. */
   readonly read: (line: string) => Decided | string;
@@ -152,7 +152,7 @@ function isServerAsk({ form, url }: Request): boolean {
  * Returns the value that a line gives a field of a form, or what is wrong with the line. The worker
  * checks it against the whole schema.
  */
-export function readField(
+function readField(
   schema: Json | undefined,
   line: string,
 ): { readonly value: Json } | string {

@@ -17,7 +17,7 @@ import {
 import { planTable } from './plan-table.js';
 
 /** How much of the arguments is shown. */
-export interface ArgumentOptions {
+interface ArgumentOptions {
   /** Truncate nothing. */
   readonly full: boolean;
   /** The width of a line in columns. */
@@ -25,7 +25,7 @@ export interface ArgumentOptions {
 }
 
 /** The arguments of a call, formatted for people. */
-export interface ShownArguments {
+interface ShownArguments {
   readonly lines: readonly string[];
   /** Whether something was truncated; the lines state what. */
   readonly cut: boolean;
@@ -104,7 +104,7 @@ export interface RequestView {
   readonly prompts?: boolean;
 }
 
-export interface RequestLineOptions {
+interface RequestLineOptions {
   /** The width of a line in columns. */
   readonly width: number;
   /** Truncate nothing. */

@@ -26,7 +26,7 @@ export interface AskingRun {
 }
 
 /** How a request is shown. */
-export interface ShowOptions {
+interface ShowOptions {
   /** The stream that the lines are written to; its width applies. */
   readonly to: 'stdout' | 'stderr';
   /** Truncate nothing. */
@@ -80,7 +80,7 @@ export function columnsOf(stream: 'stdout' | 'stderr'): number {
   return isTTY ? columns || 80 : Infinity;
 }
 
-export interface InboxLineOptions {
+interface InboxLineOptions {
   /** The width of a line in columns. */
   readonly width: number;
   /** Unix time in ms. */
@@ -139,7 +139,7 @@ export function viewedStatus({ state, ended }: Viewed, run: string): Requested |
   return status;
 }
 
-export interface BelowOptions {
+interface BelowOptions {
   /** The id of the calling run. */
   readonly id: string;
   /** Returns the run as last read; null before the first read. */

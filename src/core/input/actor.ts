@@ -34,3 +34,11 @@ export function actorOf({ by, door }: Actor): { readonly by?: string; readonly d
   if (by === undefined) return {};
   return { by, ...(door !== undefined && { door }) };
 }
+
+/** Only a server knows who has proven a name, so what a program says of that does not count. */
+export function withoutDoor<Fields extends object>(fields: Fields): Fields {
+  const copy: Fields & { door?: unknown; groups?: unknown } = { ...fields };
+  delete copy.door;
+  delete copy.groups;
+  return copy;
+}

@@ -8,7 +8,7 @@ import type { DecisionKind, Request } from '../transcript/request.js';
 export const SHOWN_DIGITS = 12;
 
 /** A command to suggest to a person, and what it is for. */
-export interface RunCommand {
+interface RunCommand {
   /**
    * The command, its operands, and its options, without quotes. A word in capitals, such as `TEXT`,
    * `JSON`, `N`, or `MESSAGE`, stands for what the person adds, also after `=`.

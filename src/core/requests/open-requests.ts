@@ -197,7 +197,7 @@ export function openRequest(
 }
 
 /** The memo's entry for each request of a waiting run, so an inbox needs only one query. */
-export interface RequestNote {
+interface RequestNote {
   readonly id: string;
   readonly kind: Request['kind'];
   readonly tool?: string;
@@ -213,7 +213,7 @@ export interface RequestNote {
 }
 
 /** The field of the memo. */
-export interface RequestMemo {
+interface RequestMemo {
   readonly requests: readonly RequestNote[];
   /** The total number of open requests, if the memo does not have all of them. */
   readonly requestsTotal?: number;

@@ -16,7 +16,7 @@ import { askOf, formLines, hostOf } from './server-ask.js';
  * What people see of a request, from one line to everything. Each place that shows a request takes
  * its words from here and adds only its own layout, the arguments, and the times.
  */
-export interface Presentation {
+interface Presentation {
   /** One line for lists and progress: the tool, the limit, or who asks, and then what. */
   readonly headline: string;
   /** A few lines for an inbox or a notice; the memo of a run records them. */
@@ -39,7 +39,7 @@ export interface Presentation {
 export type Field = readonly [name: string, text: string];
 
 /** Text by others, and who wrote it. */
-export interface Quote {
+interface Quote {
   readonly title: string;
   readonly texts: readonly string[];
 }

@@ -60,7 +60,7 @@ export function textField(value: Record<string, unknown>, key: string): string {
 }
 
 /** A JSON text from outside as a value, or what is wrong with it. */
-export type ForeignJson =
+type ForeignJson =
   | { readonly ok: true; readonly value: unknown }
   /** `isJson` is false if the text is not JSON at all. */
   | { readonly ok: false; readonly isJson: boolean; readonly problem: string };
@@ -325,7 +325,7 @@ export function itemsOf(over: Json, values: JsonObject): readonly Json[] | null 
 /**
  * Maximum UTF-16 code units of a message, a context, or arguments. Larger data belongs in a file.
  */
-export const MAX_TEXT_CHARACTERS = 256 * 1024;
+const MAX_TEXT_CHARACTERS = 256 * 1024;
 
 /** Returns what is wrong with the arguments of a template, or null. */
 export function checkArgs(value: unknown): string | null {

@@ -256,7 +256,7 @@ export function formatDuration(
   // Less than two of a unit is shown in the smaller unit, unless it is exactly one.
   const at = SHOWN.findIndex(([size]) => seconds >= 2 * size || seconds === size || size === 1);
   const [[size, symbol, word] = SHOWN[3], smaller] = SHOWN.slice(at);
-  const count = Math.floor(seconds / size);
+  const count = as === 'rounded' ? Math.round(seconds / size) : Math.floor(seconds / size);
   const rest = smaller === undefined ? 0 : Math.floor((seconds % size) / smaller[0]);
   if (as !== 'rounded' && smaller !== undefined && rest > 0) {
     return `${count} ${symbol} ${rest} ${smaller[1]}`;
@@ -290,7 +290,7 @@ export function estimateTokens(text: string): number {
 }
 
 /** Media types that can be detected by their first bytes. */
-export type MediaType = 'image/png' | 'image/jpeg' | 'image/gif' | 'image/webp' | 'application/pdf';
+type MediaType = 'image/png' | 'image/jpeg' | 'image/gif' | 'image/webp' | 'application/pdf';
 
 /** The bytes (as Latin-1) of each type, by offset. */
 const MAGIC: readonly (readonly [MediaType, readonly (readonly [number, string])[]])[] = [
@@ -362,7 +362,7 @@ function utf8(code: number): readonly number[] {
 }
 
 /** A command with its operands, such as ids, and its options with their values. */
-export interface ShellCommand {
+interface ShellCommand {
   /** Written as it is. */
   readonly program: string;
   readonly operands: readonly string[];

@@ -60,7 +60,7 @@ function isQuestion({ role, text }: PromptMessage): boolean {
 }
 
 /** The next reply of the demo model: one call, or the answer. */
-export type DemoMove =
+type DemoMove =
   | { readonly type: 'call'; readonly tool: string; readonly input: JsonObject }
   | { readonly type: 'answer'; readonly text: string };
 
@@ -78,7 +78,11 @@ const MAX_LINES = 12;
  * Decides from the conversation alone, so a run that resumes elsewhere continues the same script.
  */
 export function nextMove(conversation: DemoConversation, terms: Terms): DemoMove {
-  const tool = terms.tools.find(({ name }) => isNamed(name, conversation.question));
+  const { question } = conversation;
+  // The first name counts: later ones may be keys of the arguments, such as "order" in `refund {"order":17}`.
+  const [tool] = terms.tools
+    .filter(({ name }) => isNamed(name, question))
+    .toSorted((one, other) => question.indexOf(one.name) - question.indexOf(other.name));
   if (tool !== undefined) return callNamedTool(tool, conversation, terms);
   const known = ownTools(terms.tools).map(({ name }) => name);
   if (known.includes('list_files') && known.includes('read_file')) return tour(conversation, terms);
@@ -165,7 +169,7 @@ function planned({ question }: DemoConversation, tools: readonly ModelTool[]): s
   const named = tools.filter(({ name }) => isNamed(name, question));
   const found = named
     .flatMap((tool) =>
-      [...question.matchAll(new RegExp(`(?<![\\w-])${tool.name}(?![\\w-])["'\`]?`, 'g'))].map(
+      [...question.matchAll(new RegExp(`(?<![\\w-])${tool.name}(?![\\w-])(?!"\\s*:)["'\`]?`, 'g'))].map(
         ({ index, 0: { length } }) => ({ tool, from: index, to: index + length }),
       ),
     )
@@ -339,7 +343,7 @@ function disclosure({ tools }: Pick<ModelRequest, 'tools'>): string {
 
 const TOUR: readonly string[] = ['list_files', 'read_file'];
 
-export interface DemoModelOptions {
+interface DemoModelOptions {
   /** Milliseconds before each reply, so a run can be watched or killed midway; default 0. */
   readonly delayMs?: number;
 }
