@@ -11,14 +11,14 @@ import { StrayError, ToolError, runAttributed, userFrames } from '../tools/error
 import { normalizeError, toPlain } from '../tools/result/plain.js';
 
 /** How a bounded function ended. */
-export type BoundedResult<T> =
+type BoundedResult<T> =
   | { readonly type: 'value'; readonly value: T }
   | { readonly type: 'thrown'; readonly error: unknown }
   | { readonly type: 'timeout' }
   | { readonly type: 'cancelled' };
 
 /** The limits of a bounded function, and its name in errors. */
-export interface Bounds {
+interface Bounds {
   /** A name for people, such as `tool "refund"`. */
   readonly name: string;
   readonly timeoutMs: number;

@@ -25,7 +25,7 @@ import { type PromptKey, readChunk } from './model/transcript-cache.js';
 const SILENCE_MS = 500;
 
 /** The queries that an activity may send to the workflow that scheduled it. */
-export interface WorkflowQueries {
+interface WorkflowQueries {
   /**
    * Returns messages by number, from `from` up to, but not including, `to`; of this segment only.
    */

@@ -22,7 +22,7 @@ const MESSAGE_CHARACTERS = 1_000;
 const REPORT_CHARACTERS = 300;
 
 /** Why the storage prevents an activity from completing. */
-export interface StorageFault {
+interface StorageFault {
   /** For people: which data cannot be read or written, why, and the fix. */
   readonly message: string;
   /** SHA-256 of the blob that must be readable before the run can continue. */
@@ -91,7 +91,7 @@ export async function checkBlob(
 }
 
 /** A store that notes the texts that it could not store. */
-export interface TrackedStore {
+interface TrackedStore {
   readonly blobs: BlobStore;
   /** Returns the lost bytes and the reason, or null if every text was stored in the end. */
   readonly loss: () => { readonly bytes: number; readonly why: string } | null;

@@ -5,7 +5,7 @@ import type { Command, Listed, ListedGroup } from './context.js';
 import { withOptions } from './input/options.js';
 
 /** Runs a command. `entry` holds the parsed options, `options` the command's own by name. */
-export type Runner = (command: Command<object>, entry: Entry, options: object) => Promise<void>;
+type Runner = (command: Command<object>, entry: Entry, options: object) => Promise<void>;
 
 const SCHEDULE_COMMANDS: ListedGroup = {
   summary: 'run agents on a cron expression or an interval',

@@ -173,7 +173,7 @@ export function matchesFilter(
 }
 
 /** Where a page of a list begins. */
-export interface ListPlace {
+interface ListPlace {
   /** The time from which durations such as `2h` count back: that of the first page. */
   readonly now: number;
   /** The server's token of the page. */

@@ -122,7 +122,7 @@ const MAX_RUNS = 10_000;
 const AT_ONCE = 8;
 
 /** Whether the reader of a list may see the requests of a run. */
-export type SeesRequests = (
+type SeesRequests = (
   run: { readonly run: string; readonly agent: string | null },
   info: WorkflowExecutionInfo,
 ) => Promise<boolean>;

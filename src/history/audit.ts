@@ -90,7 +90,7 @@ const FIRST = '0'.repeat(64);
  * Returns the acts of a run in the order in which it learned of them: a pure function of its histories.
  * `segments`: the events of each segment, oldest first.
  */
-export function auditFacts({
+function auditFacts({
   id: run,
   segments,
 }: {
@@ -244,7 +244,7 @@ function isCall(value: unknown): value is ToolCall {
 }
 
 /** Returns the lines of a log: each has the hash of the one before. */
-export function chainAudit(facts: readonly AuditFact[]): readonly AuditEntry[] {
+function chainAudit(facts: readonly AuditFact[]): readonly AuditEntry[] {
   let previous = FIRST;
   return facts.map((fact, n) => {
     const line = { ...fact, n, previous };
@@ -292,7 +292,7 @@ export function verifyAudit(text: string, { head }: { readonly head?: string } =
 }
 
 /** Where the histories of runs are. */
-export interface AuditSources {
+interface AuditSources {
   readonly client: Client;
   readonly archive: Archive;
 }

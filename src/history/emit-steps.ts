@@ -94,7 +94,7 @@ function findProblem(answer: number, messages: readonly Message[]): string {
 }
 
 /** Receives the events of one segment in order, and returns the steps that each one adds. */
-export type StepEmitter = (event: HistoryEvent) => readonly DurableStep[];
+type StepEmitter = (event: HistoryEvent) => readonly DurableStep[];
 
 /** The state of the emitter after the last event. */
 interface Emitted extends MessageProgress {

@@ -126,7 +126,7 @@ function isTransient(error: unknown): boolean {
 }
 
 /** Receives the steps of a followed run. */
-export interface StepListener {
+interface StepListener {
   /** Called before a run is yielded, with the run after each step, as in `Projector.pushSteps`. */
   readonly onStep?: OnStep;
   /** Steps of the first segment up to this event are not new; default: 0. */

@@ -112,7 +112,7 @@ export type HistoryEvent = { readonly id: number; readonly at: number } & (
   | { readonly type: 'other' }
 );
 
-export type EndedHow =
+type EndedHow =
   | 'completed'
   | 'failed'
   | 'cancelled'

@@ -178,7 +178,7 @@ function seconds(ms: number): string {
 }
 
 /** How a run ended, by itself or by Temporal. */
-export interface EndOfRun {
+interface EndOfRun {
   /** The outcome's reason; `terminated` or `timed_out` if Temporal ended the run. */
   readonly reason: string;
   readonly outcome: Outcome;

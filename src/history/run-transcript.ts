@@ -46,7 +46,7 @@ export interface RunTranscript extends TranscriptPage {
   readonly artifacts?: readonly RunArtifact[];
 }
 
-export type TranscriptRequest = TranscriptRange & { readonly archive: Archive };
+type TranscriptRequest = TranscriptRange & { readonly archive: Archive };
 
 /**
  * Reads the messages of a run through all its segments, from the server and, for deleted segments,

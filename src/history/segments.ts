@@ -27,7 +27,7 @@ export interface Segment {
 const NOT_FOUND: readonly (number | null)[] = [GRPC.notFound, GRPC.invalidArgument];
 
 /** Identifies a segment, and the archive to read if the server has deleted it. */
-export interface SegmentPlace {
+interface SegmentPlace {
   readonly id: string;
   readonly runId: string;
   readonly archive?: Archive | undefined;
@@ -131,7 +131,7 @@ export function isNotFound(error: unknown): boolean {
 }
 
 /** A run with the history of its newest segment. */
-export interface MatchingRun {
+interface MatchingRun {
   readonly id: string;
   readonly runId: string;
   readonly history: History;

@@ -199,7 +199,7 @@ interface Received {
  * Orders live deltas, which come from any worker at any time, by the history: the deltas of a call
  * come after the call's start and never after its end, and no attempt comes after a later one.
  */
-export interface CallOrder {
+interface CallOrder {
   /** Receives a batch from a worker. */
   receive(batch: DeltaBatch): Received;
   /** Records that the history shows the start of a call. */

@@ -260,7 +260,7 @@ function bad(message: string): Refusal {
 const KEEP_ALIVE_MS = 15_000;
 
 /** A response that continues for as long as it is read. */
-export interface LiveResponse {
+interface LiveResponse {
   /** Aborts when the reader is gone. */
   readonly gone: AbortSignal;
   /** Resolves when the reader has room for more; rejects when it is gone. */

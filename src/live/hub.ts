@@ -27,14 +27,14 @@ export interface LiveHub {
   isWatched(run: string): boolean;
 }
 
-export interface LiveWriter {
+interface LiveWriter {
   /** Appends to a log. Without a watcher, that is all it does. */
   push(delta: ModelDelta): void;
   /** Ends the reply. `isVoid`: it does not count, although its attempt goes on. */
   end(how?: { readonly isVoid: boolean }): void;
 }
 
-export interface LiveWatch {
+interface LiveWatch {
   /** Returns what has arrived since the last call. */
   take(): readonly DeltaBatch[];
   close(): void;

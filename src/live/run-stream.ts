@@ -153,7 +153,7 @@ interface RingSize {
   readonly units: number;
 }
 
-export const RING_SIZE: RingSize = { entries: 2_000, units: 4 * 1024 * 1024 };
+const RING_SIZE: RingSize = { entries: 2_000, units: 4 * 1024 * 1024 };
 
 export function createStreamRing(size: RingSize = RING_SIZE): StreamRing {
   const kept: { readonly entry: StreamEntry; readonly units: number }[] = [];

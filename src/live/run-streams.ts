@@ -18,7 +18,7 @@ import {
   readPosition,
 } from './stream.js';
 
-export interface ReadOptions {
+interface ReadOptions {
   /** `now`: only the reply in progress and what comes later. */
   readonly after: Position | 'now';
   readonly signal: AbortSignal;

@@ -27,7 +27,7 @@ import { stripHidden } from './listed-tool.js';
 import type { McpSession } from './session.js';
 
 /** The result of `tools/call` as text. */
-export interface McpResult {
+interface McpResult {
   readonly isError: boolean;
   readonly text: string;
 }

@@ -18,7 +18,7 @@ const JSON_TYPE = { 'content-type': 'application/json' };
 const ANSWERING_STATUSES = [400, 422];
 
 /** What `cappedFetch` needs to know about its connection. */
-export interface CappedFetchOptions {
+interface CappedFetchOptions {
   /** Receives a description of a breach of the limits. */
   readonly onBreach: (reason: string) => void;
   readonly find: FindRequest;

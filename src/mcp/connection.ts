@@ -149,7 +149,7 @@ const UNCHECKED: NonNullable<ClientOptions['jsonSchemaValidator']> = {
 const END_SESSION_MS = 1_000;
 
 /** The events of a connection, and the signal that interrupts its handshake. */
-export interface ConnectionEvents {
+interface ConnectionEvents {
   /** The server has closed the connection or has died. */
   readonly onLost: () => void;
   /** The server reports that its tools have changed. */

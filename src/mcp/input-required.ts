@@ -25,7 +25,7 @@ export class InputRequired extends Error {
 }
 
 /** The parameters by which a call answers what its server has asked. */
-export interface AnswerParams {
+interface AnswerParams {
   readonly inputResponses?: AnsweredInput['answers'];
   readonly requestState?: string;
 }

@@ -178,7 +178,7 @@ export interface ListedTool {
 }
 
 /** A tool that a model can use, or why no model can use it. */
-export type UsableTool =
+type UsableTool =
   | { readonly ok: true; readonly definition: ToolDefinition }
   | { readonly ok: false; readonly problem: string };
 

@@ -94,7 +94,7 @@ export interface ChangedTool {
 }
 
 /** The tools of a server, compared with the lock. */
-export interface ComparedTools {
+interface ComparedTools {
   readonly same: readonly UsedTool[];
   /** Tools without an accepted form. */
   readonly unknown: readonly UsedTool[];

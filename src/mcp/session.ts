@@ -12,7 +12,7 @@ import type { McpServer } from './mcp-server.js';
 import { rawResult } from './wire-messages.js';
 
 /** A server's connection, opened on demand and reopened after a fault; at most one is current. */
-export interface McpLink {
+interface McpLink {
   /**
    * Runs `work` over the connection. If it fails with a `CallFault`, the next use opens a new
    * connection.
@@ -117,7 +117,7 @@ export interface McpSession {
 }
 
 /** Options of one call. */
-export interface CallOptions {
+interface CallOptions {
   readonly signal: AbortSignal;
   readonly idempotencyKey: string;
   /** The answers to what the server has asked; absent for a first call. */

@@ -10,7 +10,7 @@ import { isObject } from '../core/text/json.js';
 export type FindRequest = (id: unknown) => OpenRequest | null;
 
 /** A request that waits for its answer. */
-export interface OpenRequest {
+interface OpenRequest {
   readonly id: string | number;
   readonly method: string;
 }

@@ -7,10 +7,10 @@
  * - `timeout`: the end of the time of an attempt that is still running
  * - `lost`: the moment at which the server notices that a worker has died
  */
-export type TimerKind = 'workflow' | 'script' | 'retry' | 'timeout' | 'lost';
+type TimerKind = 'workflow' | 'script' | 'retry' | 'timeout' | 'lost';
 
 /** A timer that has not fired. */
-export interface Timer {
+interface Timer {
   /** Unix time in ms. */
   readonly at: number;
   readonly kind: TimerKind;

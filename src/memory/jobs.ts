@@ -13,7 +13,7 @@ import {
 import { NAMESPACE } from './events.js';
 
 /** What a job needs beside its event. */
-export interface JobContext {
+interface JobContext {
   readonly machines: Machines;
   readonly randomnessSeed: Int64;
 }

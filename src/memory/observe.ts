@@ -47,7 +47,7 @@ export interface Watch {
 }
 
 /** A call that is about to be executed. */
-export interface BegunCall {
+interface BegunCall {
   /** The name of the tool, or of the node whose function is called. */
   readonly tool: string;
   /** Its id. */

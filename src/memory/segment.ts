@@ -34,8 +34,8 @@ export interface Update {
 }
 
 type AcceptedAttributes = AttributesOf<'workflowExecutionUpdateAccepted'>;
-export type UpdateRequest = NonNullable<AcceptedAttributes['acceptedRequest']>;
-export type UpdateOutcome = NonNullable<
+type UpdateRequest = NonNullable<AcceptedAttributes['acceptedRequest']>;
+type UpdateOutcome = NonNullable<
   AttributesOf<'workflowExecutionUpdateCompleted'>['outcome']
 >;
 

@@ -23,7 +23,7 @@ export interface MemoryServer {
 }
 
 /** What a new segment begins with. */
-export interface NewSegment {
+interface NewSegment {
   readonly workflowId: string;
   readonly workflowType: string;
   readonly taskQueue: string;

@@ -252,7 +252,7 @@ function resemblesObject(text: string, start: number): boolean {
 const SAMPLE_BYTES = 60;
 const FIX = 'Send one complete JSON value and nothing else.';
 
-export type ExtractedJson =
+type ExtractedJson =
   | { readonly ok: true; readonly value: Json }
   /** `problem` is for the model: what is wrong, where, and what was expected. */
   | { readonly ok: false; readonly problem: string };

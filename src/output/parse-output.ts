@@ -97,7 +97,7 @@ export type AnswerParser =
   | { readonly type: 'tags'; readonly tags: TagSet }
   | { readonly type: 'function'; readonly parse: ParseFunction };
 
-export interface ParseOptions {
+interface ParseOptions {
   /** The run's `context`, for the user's parser. */
   readonly context?: Json;
   /** Milliseconds that user code may take; 5,000 by default. */

@@ -4,7 +4,7 @@ import { LRUCache } from 'lru-cache';
 import { type Json, type JsonObject, canonicalJson, sha256Hex } from '../core/text/json.js';
 
 /** The check of one value; `key` identifies the schema, so that the thread compiles it once. */
-export interface ThreadJob {
+interface ThreadJob {
   readonly key: string;
   readonly schema: JsonObject;
   readonly value: Json;

@@ -9,7 +9,7 @@ import {
   resolveNode,
 } from './schemas.js';
 
-export type StrictSchema =
+type StrictSchema =
   | { readonly ok: true; readonly schema: JsonObject }
   /** The reasons why there is no strict form, with one line for each path at fault. */
   | { readonly ok: false; readonly problems: readonly string[] };

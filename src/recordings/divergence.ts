@@ -128,7 +128,7 @@ export function nearestCall(
 }
 
 /** What is compared: with the recorded model all words, with another one only what it does. */
-export type Compared = 'all' | 'calls';
+type Compared = 'all' | 'calls';
 
 /** Returns the first difference between two recordings of one run; null if there is none. */
 export function firstDifference(

@@ -20,7 +20,7 @@ import {
 import { type RecordedFact, type RecordedRun, subjectOf } from './recording.js';
 
 /** The events of a run, segment by segment, oldest first. */
-export interface RunEvents {
+interface RunEvents {
   readonly id: string;
   readonly segments: readonly (readonly HistoryEvent[])[];
 }

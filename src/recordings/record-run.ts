@@ -18,7 +18,7 @@ export interface RecordOptions {
 }
 
 /** Where the histories and the large texts of runs are. */
-export interface RecordSources {
+interface RecordSources {
   readonly client: Client;
   readonly archive: Archive;
   readonly blobs: BlobStore;

@@ -9,7 +9,7 @@ export interface Reading {
 export type Place = readonly [from: number, to: number];
 
 /** What one pass over a text finds out about its encodings. */
-export interface Survey {
+interface Survey {
   /** The places where only numbers and separators stand. */
   readonly numbers: readonly Place[];
   /** The text without line breaks and blanks, in the alphabet of base64. */

@@ -157,7 +157,7 @@ const IS_BETWEEN = Uint8Array.from({ length: CODES }, (_, code) => {
 });
 
 /** What numbers in decimal digits may be. */
-export interface Numbers {
+interface Numbers {
   /** How many of them are a secret, at least. */
   readonly least: number;
   /** By code: whether it is in a form. */

@@ -32,7 +32,7 @@ const LOG_LIMIT_BYTES = 4 * 1024 * 1024;
 const LOG_LINES_SHOWN = 12;
 
 /** The server to start. */
-export interface DevServer {
+interface DevServer {
   readonly home: ServerHome;
   /** The path of the Temporal CLI. */
   readonly cli: string;
@@ -113,7 +113,7 @@ function withPrivateUmask<T>(start: () => T): T {
  * Returns the arguments of the CLI. `process-table.ts` parses the first ones, so their order
  * matters.
  */
-export function devServerArguments(server: DevServer): readonly string[] {
+function devServerArguments(server: DevServer): readonly string[] {
   return [
     'server',
     'start-dev',

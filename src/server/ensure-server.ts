@@ -35,7 +35,7 @@ const LOCK_POLL_MS = 50;
 /** Long enough for the holder to download the server over a slow connection. */
 const WAIT_LIMIT_MS = 300_000;
 
-export interface LockOptions {
+interface LockOptions {
   /** Called once with the pid of the holder if another running process holds the lock. */
   readonly onWait?: (pid: string) => void;
   readonly waitLimitMs?: number;

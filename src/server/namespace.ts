@@ -114,7 +114,7 @@ export type Probe =
   /** `isSilent`: nothing answers there; absent if something else is wrong. */
   | { readonly alive: false; readonly reason: string; readonly isSilent?: boolean };
 
-export interface ProbeOptions {
+interface ProbeOptions {
   readonly timeoutMs?: number;
   /**
    * The variables, and the profile that they name, with the API key and TLS settings; absent: none.

@@ -18,7 +18,7 @@ const OTHERS = 0o077;
  * - `foreign`: another user owns it
  * - `link`: a symbolic link where perdure expects its own file or folder
  */
-export interface Exposure {
+interface Exposure {
   readonly path: string;
   readonly kind: 'open' | 'foreign' | 'link';
   readonly mode: number;
@@ -121,7 +121,7 @@ export async function locateHome(folder: string): Promise<ServerHome> {
   };
 }
 
-export interface HomeOptions {
+interface HomeOptions {
   /** Receives messages, one line each, about what was changed or cannot be changed. */
   readonly note?: ((line: string) => void) | undefined;
   /**

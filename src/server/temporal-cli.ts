@@ -37,7 +37,7 @@ export function isInRange(version: string): boolean {
  * `process.arch`. For other platforms, nothing is downloaded, because perdure does not run an
  * unverified program.
  */
-export const CLI_SHA256: Readonly<Record<string, string>> = {
+const CLI_SHA256: Readonly<Record<string, string>> = {
   'linux-x64': '712217694cac9f786a72d4b6c876cd15f3dcf1bf31434d9fed6af25242a327a0',
   'linux-arm64': '667e9403cb2faaf439ecaa7eb7190e0d08521de6c9118da7fd26ad594281271d',
   'darwin-x64': 'd5776986d343fb789f49e4e7b6d3faca931c0877b71c6d4a7ac39dba467155cc',
@@ -178,7 +178,7 @@ function lastLine(error: unknown): string {
 const run = promisify(execFile);
 
 /** The sources of the CLI, in the order of search. */
-export type CliSource =
+type CliSource =
   | 'TEMPORAL_CLI_PATH'
   | 'PATH'
   | 'copy in PERDURE_HOME'
@@ -197,7 +197,7 @@ export interface TemporalCli {
   readonly skipped: readonly string[];
 }
 
-export interface CliOptions {
+interface CliOptions {
   readonly env?: NodeJS.ProcessEnv;
   readonly note?: (line: string) => void;
   /** `never`: use only a program that is already on the machine. Default `if-missing`. */

@@ -10,7 +10,7 @@ import { BlobError, type BlobStore, readFor } from './blob-store.js';
  * - `artifact`: a value that came with a message of a run, as text or JSON
  * - `context`: the context of a run, as JSON
  */
-export type OwnedKind = 'upload' | 'attachment' | 'artifact' | 'context';
+type OwnedKind = 'upload' | 'attachment' | 'artifact' | 'context';
 
 /**
  * Returns a text with a head: its kind and a digest of its owner. The hash covers the head, so the

@@ -31,7 +31,7 @@ export interface SpanOptions {
 }
 
 /** Adds details to the span of traced work. Its methods never throw. */
-export interface Noted {
+interface Noted {
   attributes(attributes: Attributes): void;
   /** Marks the span as failed. */
   fail(error: unknown): void;

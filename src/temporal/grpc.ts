@@ -64,7 +64,7 @@ export function serverAddress({ connection }: Pick<Client, 'connection'>): strin
 }
 
 /** A process, by its number and the name of its machine. */
-export interface ProcessPlace {
+interface ProcessPlace {
   readonly pid: number;
   readonly host: string;
 }

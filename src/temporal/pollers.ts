@@ -59,7 +59,7 @@ export function isSame(a: Build | null, b: Build | null): boolean {
 }
 
 /** A live worker polls at least this often, even when there is nothing to do. */
-export const POLL_EVERY_MS = 70_000;
+const POLL_EVERY_MS = 70_000;
 
 /**
  * Lists the workers that poll for workflow tasks, newest poll first. The server keeps them for a

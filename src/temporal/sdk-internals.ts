@@ -57,7 +57,7 @@ export type ActivityAttempt = Activity;
 /** What a worker sends to a workflow, and what the workflow answers. */
 export type Activation = Parameters<Workflow['activate']>[0];
 export type ActivationJob = NonNullable<Activation['jobs']>[number];
-export type Completion = Awaited<ReturnType<Workflow['activate']>>;
+type Completion = Awaited<ReturnType<Workflow['activate']>>;
 export type WorkflowCommand = NonNullable<
   NonNullable<Completion['successful']>['commands']
 >[number];
@@ -66,7 +66,7 @@ export type ActivityResult = Awaited<ReturnType<Activity['run']>>;
 export type Int64 = NonNullable<Activation['historySizeBytes']>;
 
 /** The message type of a history, and how messages become JSON. */
-export interface HistoryProto {
+interface HistoryProto {
   readonly protoJson: ProtoJson;
   readonly type: MessageType;
 }
@@ -102,7 +102,7 @@ interface CreatorClass {
 }
 
 /** The parts of a worker below which there is neither Rust core nor a server. */
-export interface WorkerRuntime {
+interface WorkerRuntime {
   /** Creates the V8 context in which workflows of this bundle run. */
   readonly createWorkflows: (
     code: string,

@@ -35,7 +35,7 @@ export interface CostBounds {
 }
 
 /** The tools that vitest gives to a matcher. */
-export interface MatcherContext {
+interface MatcherContext {
   readonly isNot: boolean;
   readonly equals: (one: unknown, other: unknown, testers?: never[]) => boolean;
   readonly utils: {
@@ -47,7 +47,7 @@ export interface MatcherContext {
 }
 
 /** What a matcher returns to vitest. */
-export interface MatcherResult {
+interface MatcherResult {
   readonly pass: boolean;
   readonly message: () => string;
 }

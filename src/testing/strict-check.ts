@@ -2,7 +2,7 @@ import { isObject, type JsonObject } from '../core/text/json.js';
 import type { StubRequest } from './wire-input.js';
 
 /** A schema that a request wants enforced. */
-export interface EnforcedSchema {
+interface EnforcedSchema {
   /** As the provider names it: `response_format 'plan'`. */
   readonly name: string;
   /** The request's field. */
@@ -116,7 +116,7 @@ const MESSAGES_KEYWORDS = new Set(
  * is inside. Bounds of numbers, texts, and lists are outside, and so are schemas that refer to
  * themselves.
  */
-export function messagesProblem(schema: unknown): string | null {
+function messagesProblem(schema: unknown): string | null {
   if (!isObject(schema)) return 'schema must be a JSON schema object.';
   return messagesNodeProblem(schema, { root: schema, open: ['#'] });
 }

@@ -149,7 +149,7 @@ export interface StubRequest {
 }
 
 /** A request, and the function that ends its exchange. */
-export interface Recorded {
+interface Recorded {
   readonly request: StubRequest;
   readonly end: (reason: RequestEnd) => void;
 }

@@ -247,7 +247,7 @@ function clip(text: string): string {
 }
 
 /** Whether calls of the tool may need an approval. */
-export function wantsApproval({ approval = 'never' }: Pick<Tool, 'approval'>): boolean {
+function wantsApproval({ approval = 'never' }: Pick<Tool, 'approval'>): boolean {
   return approval !== 'never';
 }
 

@@ -167,7 +167,7 @@ function anySignal(over: AbortSignal, { signal }: UpdateOptions): AbortSignal {
   return signal === undefined ? over : AbortSignal.any([over, signal]);
 }
 
-export interface AskOrStartOptions extends UpdateOptions {
+interface AskOrStartOptions extends UpdateOptions {
   readonly id: string;
   readonly taskQueue: string;
   /** The input of the run if it is started, without a message of its own. */

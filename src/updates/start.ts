@@ -22,7 +22,7 @@ import { hasSearchAttributes, isUnanswered, serverAddress, unreachable } from '.
 
 const SUMMARY_CHARACTERS = 80;
 
-export interface StartInput {
+interface StartInput {
   readonly id: string;
   readonly taskQueue: string;
   /** Whether the id of a run that has ended may be reused; default false. */
@@ -75,7 +75,7 @@ export async function startRun(
  * its first task. Nothing if the namespace lacks the search attributes; the run then writes those that
  * exist.
  */
-export async function shownAtStart(
+async function shownAtStart(
   client: Client,
   { agent, tags }: Pick<RunInput, 'agent' | 'tags'>,
 ): Promise<Pick<WorkflowOptions, 'typedSearchAttributes' | 'memo'>> {

@@ -44,7 +44,7 @@ const MAX_NAMES = 40;
 const MAX_EXPECTATION_CHARACTERS = 300;
 
 /** How to describe issues with the value as a whole, whose path is empty. */
-export interface RootDescription {
+interface RootDescription {
   /** Replaces the empty path. If absent, the line has no path and omits the received value. */
   readonly root?: string;
   /**
@@ -287,7 +287,7 @@ export function timerDurationFrom(minMs: number, least?: string): z.ZodType<numb
 export const durableDuration = duration({ maxMs: MAX_DURABLE_MS, range: 'at most 100 years' });
 
 /** The fields that a value may have, and the types of those that can be checked. */
-export interface NamedFields {
+interface NamedFields {
   readonly known: readonly string[];
   readonly shape: Readonly<Record<string, z.core.$ZodType>>;
 }

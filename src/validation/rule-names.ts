@@ -8,7 +8,7 @@ import { predicateMisfit, isSchema } from '../core/definition/predicate-misfit.j
 import { likelyMeant } from './check-options.js';
 
 /** What is known about a tool that a rule may name. `Tool` and `ToolDefinition` are assignable. */
-export interface NamedTool {
+interface NamedTool {
   readonly name: string;
   readonly effect: Effect;
   /** JSON schema of the arguments, as the model writes them. */

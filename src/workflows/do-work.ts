@@ -115,7 +115,7 @@ export function blockedField<B extends BlockedReason>(
 }
 
 /** A piece of work done by activities. */
-export interface WorkSpec {
+interface WorkSpec {
   /** A call's id, or the name of other work. */
   readonly name: string;
   /** One line for people; absent for work that the status does not show. */

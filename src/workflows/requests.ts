@@ -57,7 +57,7 @@ export function publishRequests(run: RunContext): void {
 const LIMIT = '=limit';
 
 /** Returns the name of a request in a segment's context. */
-export function shownAs({ request }: AskingWork): string {
+function shownAs({ request }: AskingWork): string {
   return request.kind === 'limit' ? `${request.id}${LIMIT}` : request.id;
 }
 

@@ -59,7 +59,7 @@ export interface RunContext extends Run {
 }
 
 /** A next action, with the state and the moment in the history to which it belongs. */
-export interface LastAction {
+interface LastAction {
   readonly state: RunState;
   /** Unix time in ms. */
   readonly now: number;

@@ -33,7 +33,7 @@ const INLINE_BYTES = 32 * 1024;
 const MAX_INLINE_BYTES = 192 * 1024;
 
 /** A reply that has been paid for, recorded before the author's code checks it. */
-export interface PaidReply {
+interface PaidReply {
   /** Number of attempts that have begun to check it. */
   readonly checks: number;
   readonly reply?: ModelReply;

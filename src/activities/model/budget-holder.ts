@@ -13,7 +13,7 @@ import { normalizeError } from '../../tools/result/plain.js';
 import { BUDGET, PATIENCE_MS } from './model-failures.js';
 
 /** A call that waits until it may spend. */
-export interface SpendingCall {
+interface SpendingCall {
   /** What it may cost. */
   readonly need: number;
   /** When its activity was first scheduled, in Unix ms: of all that wait, the oldest is next. */

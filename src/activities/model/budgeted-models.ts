@@ -21,7 +21,7 @@ const REPLY_FACTOR = 2;
 const MAX_RUNS = 1_000;
 
 /** A catalog whose model calls count against budgets. */
-export interface BudgetedModels {
+interface BudgetedModels {
   readonly catalog: ModelCatalog;
   /** Returns all leases. Never rejects. */
   readonly close: () => Promise<void>;

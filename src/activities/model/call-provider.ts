@@ -30,7 +30,7 @@ import { modelAt } from './fallback.js';
 import { openLiveReply } from './live-reply.js';
 
 /** Options for calling a decision function. */
-export interface Deciding extends Omit<DecideCallOptions, 'blobs' | 'context'> {
+interface Deciding extends Omit<DecideCallOptions, 'blobs' | 'context'> {
   readonly decide: DecideFunction;
   readonly closing: boolean;
   readonly userContext: Parameters<DecideFunction>[0]['context'];

@@ -103,7 +103,7 @@ const FIELDS: Readonly<Record<string, (value: unknown, at: string) => string | n
 };
 
 /** A request of a decision function. */
-export interface DecideRequested {
+interface DecideRequested {
   readonly request: ModelRequest;
   /** SHA-256 of the function's request. It does not depend on the remaining budget. */
   readonly digest: string;

@@ -12,7 +12,7 @@ import { normalizeError } from '../../tools/result/plain.js';
 import { PATIENCE_MS, RATE } from './model-failures.js';
 
 /** A call that waits for its time. */
-export interface PacedCall {
+interface PacedCall {
   /** The estimated tokens of the call. */
   readonly tokens: number;
   /** When its activity was first scheduled, in Unix ms: of all that wait, the oldest is next. */

@@ -20,7 +20,7 @@ export interface PromptKey {
 }
 
 /** Queries the workflow for the canonical messages from `from` up to, but not including, `to`. */
-export type FetchMessages = (from: number, to: number) => Promise<readonly PromptMessage[]>;
+type FetchMessages = (from: number, to: number) => Promise<readonly PromptMessage[]>;
 
 export interface TranscriptCache {
   /**

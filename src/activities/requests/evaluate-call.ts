@@ -12,7 +12,7 @@ import { ifUnchanged } from '../tool/mcp-tool.js';
 import { toRunIds } from '../attempt.js';
 
 /** A call whose arguments have been checked. */
-export interface CheckedCall {
+interface CheckedCall {
   /** The run's pinned definition of the tool. */
   readonly tool: ToolDefinition;
   /** The original arguments. */

@@ -47,7 +47,7 @@ export function effectChangedMessage({ name, effect }: ToolDefinition, current: 
   return `tool "${name}" was "${effect}" when the run began and is "${current}" now; ${START_NEW_RUN}`;
 }
 
-export type FoundTool =
+type FoundTool =
   | { readonly ok: true; readonly tool: Tool }
   | ({ readonly ok: false } & ToolBlocked);
 

@@ -15,7 +15,7 @@ import { nextCommandFor } from '../reports/next-command.js';
 import { type OpenedRequest, submitDecision } from '../requests/decide.js';
 import { chosenActions } from '../requests/prompt.js';
 
-export interface ApproveOptions {
+interface ApproveOptions {
   readonly id: string;
   readonly request: string;
   readonly digest?: string;
@@ -91,7 +91,7 @@ export function parseGrant({
   return { scope: 'tool', where: where as unknown as Predicate };
 }
 
-export interface DenyOptions {
+interface DenyOptions {
   readonly id: string;
   readonly request: string;
   readonly digest?: string;
@@ -126,7 +126,7 @@ export function noteOf(note: string | undefined): { readonly note?: string } {
   );
 }
 
-export interface EditOptions {
+interface EditOptions {
   readonly id: string;
   readonly request: string;
   readonly digest?: string;
@@ -157,7 +157,7 @@ export const edit: Command<EditOptions> = {
   },
 };
 
-export interface AnswerCommandOptions {
+interface AnswerCommandOptions {
   readonly id: string;
   readonly request: string;
   /** The words of the answer. */
@@ -197,7 +197,7 @@ export function resultOf(text: readonly string[], result: Json | undefined): Jso
   throw new UsageError('text: expected an answer, got none; give TEXT or --result JSON');
 }
 
-export interface RevokeOptions {
+interface RevokeOptions {
   readonly id: string;
   readonly grant: string;
   readonly by?: string;
@@ -225,7 +225,7 @@ export const revoke: Command<RevokeOptions> = {
   },
 };
 
-export interface UndoOptions {
+interface UndoOptions {
   readonly id: string;
   readonly call?: string;
   readonly by?: string;

@@ -10,7 +10,7 @@ import { noteServer } from '../hosting/server-notes.js';
 import { withOptions } from '../input/options.js';
 import { openRun } from '../open-run.js';
 
-export interface AuditCommandOptions {
+interface AuditCommandOptions {
   readonly ids: readonly string[];
   readonly tag?: readonly string[];
   readonly since?: string;

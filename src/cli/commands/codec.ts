@@ -4,7 +4,7 @@ import { type CliContext, type Command, EXIT, UsageError } from '../context.js';
 import { catchInterrupt } from '../hosting/hosting.js';
 import { withOptions } from '../input/options.js';
 
-export interface CodecOptions {
+interface CodecOptions {
   readonly port?: number;
   readonly origin?: readonly string[];
 }

@@ -34,7 +34,7 @@ import { withOptions } from '../input/options.js';
 const FIRST_RESTART_MS = 1_000;
 const MAX_RESTART_MS = 30_000;
 
-export interface DevOptions {
+interface DevOptions {
   /** The port of the console. */
   readonly port?: number;
   readonly livePort?: number;
@@ -167,7 +167,7 @@ function isConfig(name: string): boolean {
   return CONFIG_NAMES.includes(name);
 }
 
-export interface WorkerCommandOptions {
+interface WorkerCommandOptions {
   readonly maxCached?: number;
   readonly deployment?: string;
   readonly buildId?: string;

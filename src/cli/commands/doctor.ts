@@ -20,7 +20,7 @@ import { formatAmount, readBudgetRows } from '../reports/budget-rows.js';
 import { nextCommandAbout, runnableText } from '../reports/next-command.js';
 import { formatCount, type Palette, dataPalette } from '../format/format.js';
 
-export interface DoctorOptions {
+interface DoctorOptions {
   /** False for `--no-model`. */
   readonly model: boolean;
 }

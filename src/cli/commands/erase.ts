@@ -15,7 +15,7 @@ import { confirm } from '../input/confirm.js';
 import { deciderName } from '../input/option-parsers.js';
 import { withOptions } from '../input/options.js';
 
-export interface EraseCommandOptions {
+interface EraseCommandOptions {
   readonly ids: readonly string[];
   readonly tag?: readonly string[];
   readonly before?: string;

@@ -21,7 +21,7 @@ export const WHICH =
   "scores it: a test of the model. replay is Temporal's determinism check of histories, as export writes them, and\n" +
   'executes none of your code. Tools are never executed: their results are the recorded ones.';
 
-export interface EvalCommandOptions {
+interface EvalCommandOptions {
   readonly folder: string;
   readonly model?: string;
   readonly runs?: number;

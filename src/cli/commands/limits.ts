@@ -197,7 +197,7 @@ export function sumOf(added: LimitSet, before: LimitSet, scope = ''): LimitSet {
 
 const WITH_RESULT: readonly string[] = ['happened', 'answer'];
 
-export interface ResolveCommandOptions {
+interface ResolveCommandOptions {
   readonly id: string;
   /** The request, or the call that it is about. */
   readonly call: string;

@@ -145,7 +145,7 @@ function table(rows: readonly RunRow[]): readonly string[] {
   return columns([headers, ...rows.map(cells)]);
 }
 
-export interface InboxOptions {
+interface InboxOptions {
   /** Show only this run's requests, each in full. */
   readonly id?: string;
   readonly request?: string;

@@ -28,7 +28,7 @@ import { runsServer } from '../mcp/runs-server.js';
 
 const FAULT_CHARACTERS = 200;
 
-export interface McpOptions {
+interface McpOptions {
   /** Serve every run of the namespace, not only the runs that this server started. */
   readonly allRuns?: boolean;
   /** Let the client decide about requests, such as approvals. */

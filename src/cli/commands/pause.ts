@@ -92,7 +92,7 @@ function resumeText(was: { readonly paused: boolean; readonly blocked: boolean }
   return was.blocked ? 'retries' : 'is neither paused nor blocked, so nothing changes';
 }
 
-export interface CancelOptions {
+interface CancelOptions {
   readonly id: string;
   /** Cancel only the current turn. */
   readonly turn?: boolean;

@@ -8,7 +8,7 @@ import { withOptions } from '../input/options.js';
 import { noteClear, openRun } from '../open-run.js';
 import { WHICH } from './eval.js';
 
-export interface RecordCommandOptions {
+interface RecordCommandOptions {
   readonly id: string;
   /** The file, with a folder for large texts beside it; absent: all of it goes to stdout. */
   readonly out?: string;

@@ -6,7 +6,7 @@ import { type CliContext, type Command, EXIT, type ExitCode, UsageError } from '
 import { withOptions } from '../input/options.js';
 import { WHICH, candidate } from './eval.js';
 
-export interface RerunCommandOptions {
+interface RerunCommandOptions {
   readonly file: readonly string[];
   /** The name of a model to call; absent: the recorded replies. */
   readonly model?: string;

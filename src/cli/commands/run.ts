@@ -33,7 +33,7 @@ import { nextCommand, nextCommandOf } from '../reports/next-command.js';
 import { openLines, reportEnd, reportStarted } from '../reports/report-run.js';
 import { type FollowOptions, followAndReport } from '../run-view/follow-and-report.js';
 
-export interface RunOptions extends FollowOptions, RunSettingOptions {
+interface RunOptions extends FollowOptions, RunSettingOptions {
   readonly agent: string;
   /** The words of the message. */
   readonly message: readonly string[];
@@ -223,7 +223,7 @@ async function argumentsOf(
   };
 }
 
-export interface ForkCommandOptions extends FollowOptions, RunSettingOptions {
+interface ForkCommandOptions extends FollowOptions, RunSettingOptions {
   /** The run whose messages are copied. */
   readonly run: string;
   /** The words of the message. */
@@ -311,7 +311,7 @@ async function startFork(
   }
 }
 
-export interface AttachCommandOptions extends FollowOptions {
+interface AttachCommandOptions extends FollowOptions {
   readonly id: string;
 }
 

@@ -35,7 +35,7 @@ import { requireOpenRun, workerCommands, type OpenedRun } from '../open-run.js';
 import { nextCommandAbout, nextCommandFor } from '../reports/next-command.js';
 import { followAndReport, type FollowOptions } from '../run-view/follow-and-report.js';
 
-export interface SendOptions extends FollowOptions {
+interface SendOptions extends FollowOptions {
   readonly id: string;
   /** The words of the message. */
   readonly message: readonly string[];

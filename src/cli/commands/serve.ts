@@ -8,7 +8,7 @@ import { PORT, asUsage, startServing } from '../hosting/serving.js';
 import { osUser } from '../input/option-parsers.js';
 import { withOptions } from '../input/options.js';
 
-export interface ServeCommandOptions {
+interface ServeCommandOptions {
   readonly host?: string;
   readonly port?: number;
   /** False for `--no-worker`. */

@@ -78,7 +78,7 @@ async function showStatus(context: CliContext, id: string): Promise<ExitCode> {
   return EXIT.completed;
 }
 
-export interface LiveTokenOptions {
+interface LiveTokenOptions {
   readonly id: string;
   /** How long the token is valid, in ms; default one hour. */
   readonly expiresIn?: number;
@@ -118,7 +118,7 @@ function createToken(options: Parameters<typeof runToken>[0]): string {
   }
 }
 
-export interface ExportOptions {
+interface ExportOptions {
   readonly id: string;
   /** Path of a file; absent: stdout. */
   readonly out?: string;

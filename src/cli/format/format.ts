@@ -119,7 +119,7 @@ function padEnd(text: string, width: number): string {
 }
 
 /** A labeled group of lines. It is omitted if there are no lines. */
-export interface ListEntry {
+interface ListEntry {
   readonly name: string;
   readonly lines: readonly string[];
 }

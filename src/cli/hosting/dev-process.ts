@@ -69,7 +69,7 @@ const QUIET_MS = 200;
 const CODE = new Set(['.ts', '.mts', '.cts', '.tsx', '.js', '.mjs', '.cjs', '.jsx', '.json']);
 const SKIPPED = new Set(['node_modules', 'dist']);
 
-export interface CodeWatch {
+interface CodeWatch {
   readonly folder: string;
   /** Whether a change to this file counts; default: code and JSON. */
   readonly counts?: (name: string) => boolean;

@@ -197,7 +197,7 @@ export async function checkHome({ home, note }: CliContext): Promise<void> {
   await assertWritable(await prepareHome(home, { note, embedded: false }));
 }
 
-export interface HostOptions extends Pick<
+interface HostOptions extends Pick<
   WorkerOptions,
   'shutdownGrace' | 'maxCachedWorkflows' | 'deployment' | 'live' | 'activities'
 > {

@@ -14,7 +14,7 @@ export const CONFIG_NAMES: readonly string[] = [
   'perdure.config.mjs',
 ];
 
-export interface ConfigPlace {
+interface ConfigPlace {
   /**
    * The path of `--config`; default: the first of `CONFIG_NAMES` in `folder` that exists. False for
    * `--no-config`: none.

@@ -4,7 +4,7 @@ import { DAY_MS, dayOf, isSome } from '../../core/rules/budget.js';
 import { readBudget } from '../../updates/budget.js';
 
 /** A budget of the configuration, and what runs have spent of it today. */
-export interface BudgetRow extends SharedBudget {
+interface BudgetRow extends SharedBudget {
   /** The day in UTC: `2026-11-26`. */
   readonly day: string;
   /** Null if it could not be read. */

@@ -90,7 +90,7 @@ const RUNNERS: Readonly<Record<string, string>> = {
  * Returns the words that start this program again. `file`: the script that this process was started
  * with. `agent`: the package manager that started it, as it names itself.
  */
-export function programName(
+function programName(
   file = process.argv[1] ?? '',
   agent = process.env['npm_config_user_agent'] ?? '',
 ): string {
@@ -137,7 +137,7 @@ export function runnableFixes<One extends { readonly fix: string }>(
   return requests.map((one) => ({ ...one, fix: runnableText(context, one.fix) }));
 }
 
-export interface StatusReading {
+interface StatusReading {
   readonly run: RunReading;
   readonly status: RunStatus;
   /** Whether a worker seems to be running. */

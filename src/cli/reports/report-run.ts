@@ -29,7 +29,7 @@ import type { Screen } from '../run-view/live-text.js';
 import { nextCommandAbout, nextCommandFor } from './next-command.js';
 
 /** A run that has ended. */
-export interface EndedRun {
+interface EndedRun {
   readonly id: string;
   readonly runId: string;
   readonly view: Projection;
@@ -57,7 +57,7 @@ export async function reportEnd(context: CliContext, run: EndedRun): Promise<Exi
 }
 
 /** An ended turn of a run that continues. */
-export interface ReportedTurn extends FinishedTurn {
+interface ReportedTurn extends FinishedTurn {
   readonly id: string;
   readonly runId: string;
   readonly view: Projection;
@@ -197,7 +197,7 @@ export interface LeftRun {
 }
 
 /** A run that waits, with the open requests of the runs of called agents below it. */
-export interface WaitingRun extends LeftRun {
+interface WaitingRun extends LeftRun {
   readonly below: readonly OpenRequest[];
 }
 

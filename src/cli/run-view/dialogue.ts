@@ -13,7 +13,7 @@ import type { PlacedNodeStep } from '../../history/run-transcript.js';
 import { type Palette, formatTime } from '../format/format.js';
 import { nodeLine } from './step-lines.js';
 
-export interface DialogueOptions {
+interface DialogueOptions {
   /** Truncate nothing. */
   readonly full: boolean;
   readonly paint: Palette;

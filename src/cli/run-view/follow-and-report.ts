@@ -74,7 +74,7 @@ type WatchEnd =
 const NO_HEADER: RunHeader = { show: () => undefined };
 
 /** A request of a run, or of a run below it. */
-export interface Unseen {
+interface Unseen {
   readonly run: string;
   readonly id: string;
   readonly digest: string;
@@ -282,7 +282,7 @@ export interface FollowOptions {
   readonly ui?: boolean;
 }
 
-export interface RunToFollow extends Omit<Watch, 'leaveWhenWaiting' | 'seen'> {
+interface RunToFollow extends Omit<Watch, 'leaveWhenWaiting' | 'seen'> {
   /** The id of the message that the command sent to the run. */
   readonly messageId?: string;
 }
@@ -373,7 +373,7 @@ async function stayUp(context: CliContext, id: string, interrupt: AbortSignal): 
 }
 
 /** A run that has reached its target. */
-export interface Arrival {
+interface Arrival {
   readonly last: FollowedRun;
   readonly reached: Reached;
 }

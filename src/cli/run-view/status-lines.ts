@@ -21,7 +21,7 @@ import {
 
 const ANSWER_CHARACTERS = 1_200;
 
-export interface StatusView {
+interface StatusView {
   readonly run: RunReading;
   readonly status: RunStatus;
   /** The workers of the task queue, as text. */

@@ -185,7 +185,7 @@ const QUERY_MS = 1_000;
 const QUIET_MS = 3_000;
 const MAX_QUIET_MS = 60_000;
 
-export interface TickerOptions {
+interface TickerOptions {
   readonly id: string;
   readonly runId: string;
   readonly hosting: Hosting;
@@ -199,7 +199,7 @@ export interface TickerOptions {
   readonly liveText: Pick<LiveText, 'lines'>;
 }
 
-export interface Ticker {
+interface Ticker {
   /** Restarts the wait for a probe, because the history has new events. */
   onProgress(): void;
   /** Redraws the live lines. */

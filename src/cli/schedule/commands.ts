@@ -17,13 +17,13 @@ import {
   withSchedules,
 } from './schedules.js';
 
-export interface ScheduleNoteOptions {
+interface ScheduleNoteOptions {
   readonly id: string;
   /** The reason, for people. */
   readonly note?: string;
 }
 
-export interface ScheduleTriggerOptions {
+interface ScheduleTriggerOptions {
   readonly id: string;
   readonly overlap?: Overlap;
 }
@@ -98,7 +98,7 @@ function timesText({ cron, everyMs, timeZone }: RecordedTimes): string {
   return timeZone === undefined ? visible(cron) : `${visible(cron)} (${visible(timeZone)})`;
 }
 
-export interface ScheduleCreateOptions extends ScheduleCommandOptions {
+interface ScheduleCreateOptions extends ScheduleCommandOptions {
   readonly paused?: boolean;
 }
 
@@ -169,7 +169,7 @@ function timeText(iso: string | undefined): string {
   return iso === undefined ? '-' : formatDateTime(Date.parse(iso));
 }
 
-export interface ScheduleUpdateOptions extends ScheduleCommandOptions {
+interface ScheduleUpdateOptions extends ScheduleCommandOptions {
   /** Names of options that are removed, without dashes. */
   readonly without?: readonly string[];
 }

@@ -66,7 +66,7 @@ export async function countOf(
 }
 
 /** Which texts of erasures stay, and why. */
-export interface BlobPlan {
+interface BlobPlan {
   readonly keep: readonly LeftOver[];
   /** What could not be read, and may refer to any text. */
   readonly unreadable: readonly string[];
@@ -93,7 +93,7 @@ export async function planBlobs(
   return { keep, unreadable: used.unreadable };
 }
 
-export interface Performed {
+interface Performed {
   readonly record: ErasureRecord;
   readonly left: readonly LeftOver[];
   readonly unreadable: readonly string[];

@@ -24,7 +24,7 @@ export interface ErasureSources {
 }
 
 /** The texts of the blob store that must stay. */
-export interface UsedBlobs {
+interface UsedBlobs {
   readonly names: ReadonlySet<string>;
   /** What could not be read, and may refer to any text; empty if everything could. */
   readonly unreadable: readonly string[];
@@ -171,7 +171,7 @@ async function readArchive(
 }
 
 /** An archived history with the workflow id that its first event names. */
-export interface ReadHistory {
+interface ReadHistory {
   readonly id: string;
   readonly history: History;
 }

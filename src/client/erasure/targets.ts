@@ -24,7 +24,7 @@ export interface ErasedRun {
 }
 
 /** What an erasure is to remove. */
-export interface Targets {
+interface Targets {
   readonly runs: readonly ErasedRun[];
   /** The names of the stored texts that the histories contain. */
   readonly names: ReadonlySet<string>;

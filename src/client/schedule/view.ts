@@ -230,7 +230,7 @@ export function scheduleAction(
 }
 
 /** What a firing does, read from the input of its workflow. */
-export type FiringOptions = RunSettings &
+type FiringOptions = RunSettings &
   Pick<ScheduleOptions, 'message' | 'to'> & { readonly agent?: string };
 
 /** Returns the options that made this input of a firing's workflow. */

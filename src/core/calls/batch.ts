@@ -174,7 +174,7 @@ export function openCalls(state: RunState, batch: Batch): readonly ToolCall[] {
 }
 
 /** A wait that has not ended. */
-export interface OpenWait {
+interface OpenWait {
   readonly call: ToolCall;
   /** When it ends, Unix time in ms. */
   readonly until: number;

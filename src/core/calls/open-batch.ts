@@ -48,7 +48,7 @@ export function denial(state: RunState, call: ToolCall): string | null {
 }
 
 /** The number of consecutive denied calls after which the turn ends. */
-export const DENIALS = 3;
+const DENIALS = 3;
 
 /** The number of denied calls that a turn remembers. All are passed from segment to segment. */
 const REMEMBERED = 1_000;

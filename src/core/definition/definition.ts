@@ -5,7 +5,7 @@ import type { Rule } from './rules.js';
 import type { Effect, ToolDefinition } from './tool-definition.js';
 
 /** A part of a template: literal text, or the name of an argument. */
-export type TemplatePart =
+type TemplatePart =
   | { readonly type: 'text'; readonly text: string }
   | { readonly type: 'argument'; readonly name: string; readonly at: number };
 

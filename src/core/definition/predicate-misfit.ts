@@ -3,7 +3,7 @@ import { show } from '../text/text.js';
 import type { Predicate } from './predicate.js';
 
 /** What a JSON schema says about a path, as predicates write it: `items.0.price`. */
-export type SchemaPlace =
+type SchemaPlace =
   /** Schemas of the place, in which combinations are resolved. */
   | { readonly kind: 'found'; readonly schemas: readonly JsonObject[] }
   /** Any value may be there. */
@@ -145,7 +145,7 @@ export function isSchema(value: unknown): value is JsonObject {
 }
 
 /** A tool whose arguments a predicate tests. */
-export interface TestedTool {
+interface TestedTool {
   readonly name: string;
   /** JSON schemas of the forms in which the arguments are tested: as written, and as parsed. */
   readonly schemas: readonly JsonObject[];

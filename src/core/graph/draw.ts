@@ -56,7 +56,7 @@ export const START_ID = 'start';
 const END_ID = 'finish';
 
 /** A run to be shown in the drawing of its graph. */
-export interface Overlay {
+interface Overlay {
   readonly state: GraphState;
   /** The note for the run's current node, such as `waits here`. */
   readonly here?: string;

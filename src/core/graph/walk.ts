@@ -16,7 +16,7 @@ import { exitAtOnce } from './node-kinds.js';
 const MAX_PASSED = 1_000;
 
 /** Returns the state of a graph before a run's first turn. */
-export function initialGraph(graph: GraphDefinition): GraphState {
+function initialGraph(graph: GraphDefinition): GraphState {
   return { values: graph.initial, at: null, visited: [] };
 }
 

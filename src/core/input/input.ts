@@ -209,7 +209,7 @@ export interface RunInput {
 }
 
 /** A refused input. The problem names the field, the value, and the fix. */
-export interface InputProblem {
+interface InputProblem {
   readonly problem: string;
 }
 

@@ -48,7 +48,7 @@ function innerSchemas(keyword: string, value: unknown): readonly unknown[] {
 }
 
 /** Returns what is wrong with a value by its JSON schema, or null. `at`: the field's name. */
-export function argumentProblem(schema: unknown, value: unknown, at: string): string | null {
+function argumentProblem(schema: unknown, value: unknown, at: string): string | null {
   if (!isObject(schema)) return null;
   const { type, enum: among, const: only, anyOf } = schema;
   const wrong = (expected: string) => `${at}: expected ${expected}, got ${show(value)}`;

@@ -197,7 +197,7 @@ function notStarted({ call, work }: OpenCall, message: string, at: number): read
  * Returns the events of a call whose outcome is unknown: its `verify` decides if it has one, else a
  * person.
  */
-export function unknownOutcome(open: OpenCall, message: string, at: number): readonly RunEvent[] {
+function unknownOutcome(open: OpenCall, message: string, at: number): readonly RunEvent[] {
   const { tool, work } = open;
   if (!tool.verify) return askForOutcome(open, message, at);
   const { name, starts, approved, asked } = work;

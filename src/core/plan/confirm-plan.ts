@@ -14,7 +14,7 @@ import {
 } from './plan.js';
 
 /** How a person answers a plan. */
-export type PlanAnswer =
+type PlanAnswer =
   | { readonly as: 'yes' }
   /** No actions. */
   | { readonly as: 'no' }

@@ -21,7 +21,7 @@ export interface Reference {
 export type Place = readonly (string | number)[];
 
 /** A reference and its place in the arguments. */
-export type PlacedReference = Reference & { readonly at: Place };
+type PlacedReference = Reference & { readonly at: Place };
 
 /** Arguments in which some references may have been replaced by data. */
 export interface Referring {
@@ -79,7 +79,7 @@ export type Referred =
   | { readonly failed: true };
 
 /** The outcome of `resolveReferences`. */
-export type Resolved =
+type Resolved =
   | ({ readonly ok: true } & Referring)
   | { readonly ok: false; readonly problem: string };
 
@@ -218,7 +218,7 @@ const ID = /^a\d{1,4}$/;
 /**
  * Maximum actions of a plan that need approval, because the person who decides sees each of them.
  */
-export const MAX_ASKING = 50;
+const MAX_ASKING = 50;
 
 /** The limits of a plan. */
 interface PlanBounds {

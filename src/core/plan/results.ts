@@ -165,7 +165,7 @@ const MAX_RESULT = 4_000;
 const MAX_RESULTS = 24_000;
 
 /** The data for a report. */
-export interface ReportSource {
+interface ReportSource {
   readonly values: JsonObject;
   readonly plan?: string | undefined;
   readonly results?: string | undefined;

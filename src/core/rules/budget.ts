@@ -1,7 +1,7 @@
 import { amount, fields, flag, guard, optional, table, text, yes } from '../text/shape.js';
 
 /** What a budget counts. */
-export type BudgetUnit = 'costUsd' | 'tokens';
+type BudgetUnit = 'costUsd' | 'tokens';
 
 /** One budget of a day, shared by all runs of a tenant, or with a tag. */
 export interface SharedBudget {

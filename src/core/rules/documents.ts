@@ -179,7 +179,7 @@ export function composeAnswer(state: RunState, reason: StopReason): string {
 }
 
 /** Returns the reason of a stop in words. */
-export function describeStop(reason: StopReason): string {
+function describeStop(reason: StopReason): string {
   switch (reason) {
     case 'no_progress':
       return 'no progress was made';

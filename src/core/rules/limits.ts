@@ -21,10 +21,10 @@ const DEFAULT_LIMITS = { steps: 50, toolCalls: 200 } as const;
 const MIN_OUTPUT_TOKENS = 32;
 
 /** The number of consecutive identical reads with identical results after which a turn ends. */
-export const SAME_READS = 3;
+const SAME_READS = 3;
 
 /** The number of consecutive steps in which every call failed after which a turn ends. */
-export const FAILED_STEPS = 10;
+const FAILED_STEPS = 10;
 
 /**
  * Returns the limits in force. The input may lower the agent's limits and replace default limits.
@@ -159,7 +159,7 @@ export function callsLeft(state: RunState): number {
 }
 
 /** The budgets' allowance for the next model call. */
-export interface Reservation {
+interface Reservation {
   /** Output tokens that the budget still allows; null if no budget limits the output. */
   readonly maxOutputTokens: number | null;
   /** The budget that caps the output below the settings; null if none does. */
@@ -276,7 +276,7 @@ function isUsedUp(spent: number, limit: number | null | undefined): boolean {
 }
 
 /** A time at which a wall-time limit is reached. */
-export interface Deadline {
+interface Deadline {
   /** Unix time in ms. */
   readonly at: number;
   readonly of: 'turn' | 'run';

@@ -109,7 +109,7 @@ export function askProblem(value: unknown): string | null {
 }
 
 /** Why a run refuses a message. `reason`: only for a message that is a decision, or close to one. */
-export interface Refusal {
+interface Refusal {
   readonly message: string;
   readonly reason?: RefusalReason;
 }

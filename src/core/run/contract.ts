@@ -169,7 +169,7 @@ export interface RunFunctionInput extends RunToolInput {
 }
 
 /** The result of a call, for its `undo`. */
-export interface UndoneResult {
+interface UndoneResult {
   readonly text: string;
   /** The whole text, if `text` is its head and tail. */
   readonly blob?: BlobRef;

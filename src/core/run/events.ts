@@ -28,7 +28,7 @@ import type { Grant, NewRequest } from '../transcript/request.js';
 export type RunEvent = TurnEvent | PersonEvent | SegmentEvent;
 
 /** Events of the work in a turn. */
-export type TurnEvent =
+type TurnEvent =
   | { readonly type: 'turn-begun'; readonly at: number }
   /** The current node of the graph begins its work. */
   | { readonly type: 'node-begun'; readonly at: number }

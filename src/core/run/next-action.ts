@@ -83,7 +83,7 @@ export function isCancelable(state: RunState, work: Work): boolean {
 }
 
 /** Whether the work belongs to a call that may be executed only once. */
-export function isOnce(state: RunState, name: string): boolean {
+function isOnce(state: RunState, name: string): boolean {
   const call = openCallById(state, name);
   return call !== undefined && findTool(state, call.name)?.effect === 'once';
 }
@@ -92,7 +92,7 @@ export function isOnce(state: RunState, name: string): boolean {
  * Whether a new segment can continue this work: nothing in flight would be lost, and it holds no
  * paid reply, because a message could still join that reply's prompt.
  */
-export function canBeCarried(state: RunState, work: Work): boolean {
+function canBeCarried(state: RunState, work: Work): boolean {
   if (work.name === WORK.archive || work.name === WORK.fork || work.paid !== undefined)
     return false;
   if (work.phase === 'asking') return true;

@@ -23,7 +23,7 @@ import { messageBytes } from './carry.js';
 import { nextAction } from './next-action.js';
 
 /** The parts of a run's status that its state does not contain. */
-export interface StatusContext {
+interface StatusContext {
   /** The run's own outcome; null while the run continues. */
   readonly ended: Outcome | null;
   /** The run's id in the commands that decide. */

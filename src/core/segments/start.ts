@@ -7,7 +7,7 @@ import { type RunState, initialState } from '../state/state.js';
 import { type CarriedState, parseCarriedState } from './migrations.js';
 
 /** The initial data of a run, as the server records it. */
-export interface Beginning {
+interface Beginning {
   readonly input: RunInput;
   /** Unix time in ms, by the workflow's clock. */
   readonly at: number;

@@ -163,7 +163,7 @@ export function visitBegun(state: RunState, node: string, visit: number): BegunV
 }
 
 /** The part of a prompt that a fork copies. */
-export interface PromptPart {
+interface PromptPart {
   /**
    * Number of the first message that is not copied; lower than requested if a call would otherwise
    * lose its results.

@@ -50,7 +50,7 @@ export interface Batch {
 }
 
 /** A read that returned the same result several times. `digest` covers the call and its result. */
-export interface SameRead {
+interface SameRead {
   readonly digest: string;
   readonly step: number;
   readonly count: number;
@@ -60,7 +60,7 @@ export interface SameRead {
  * A side branch of the transcript: refused answers, and the repair requests to the model. It is
  * part of the prompt until an answer is accepted. Then it is dropped; its costs still count.
  */
-export interface SideBranch {
+interface SideBranch {
   /**
    * The number of messages in memory before the branch; the other fields are the transcript's at
    * that time.
@@ -75,7 +75,7 @@ export interface SideBranch {
 export type Places = readonly (readonly [from: number, to: number])[];
 
 /** An answer that does not fit the agent's output. `issue` says what is wrong with it. */
-export interface BestEffort {
+interface BestEffort {
   readonly output: Json;
   readonly issue: string;
 }
@@ -87,7 +87,7 @@ export type Interruption = 'cancel' | 'cancelTurn' | 'wallMs';
 export type TurnInterruption = Exclude<Interruption, 'cancel'>;
 
 /** The phase of a turn. */
-export type TurnPhase =
+type TurnPhase =
   /** Between turns. `outcome`: of the last turn; null before the first one. */
   | { readonly type: 'idle'; readonly outcome: Outcome | null }
   /** The model decides what to do next. */

@@ -73,7 +73,7 @@ export function errorText(error: { type: CallErrorType; message: string }): stri
 }
 
 /** A failed call, as the model reads it. */
-export interface CallFailure {
+interface CallFailure {
   /** A `CallErrorType`, or that of another version. */
   readonly type: string;
   readonly message: string;
@@ -312,7 +312,7 @@ export function shortSignature(call: Pick<ToolCall, 'name' | 'digest'>): string 
  * The run that makes a call, and the call's place in that run. Both are the same in every retry,
  * segment, and reset.
  */
-export interface CallPlace extends KeyOrigin {
+interface CallPlace extends KeyOrigin {
   readonly turn: number;
   readonly step: number;
   readonly index: number;

@@ -118,7 +118,7 @@ export const askedShape = fields<AskedByServer>({
   rounds: count,
 });
 
-export const decisionWordShape = oneOf(
+const decisionWordShape = oneOf(
   'approve',
   'some',
   'deny',

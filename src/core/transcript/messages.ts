@@ -14,7 +14,7 @@ const MAX_MESSAGES = 100;
 const EXAMPLE = '[{"role": "user", "text": "Hello"}]';
 
 /** Returns what is wrong with several messages that are sent as one, or null. */
-export function checkMessages(value: unknown): string | null {
+function checkMessages(value: unknown): string | null {
   if (!Array.isArray(value) || value.length === 0 || value.length > MAX_MESSAGES) {
     const got = Array.isArray(value) ? `${value.length}` : show(value);
     return `messages: expected a list of 1–${MAX_MESSAGES} messages, got ${got}; give for example ${EXAMPLE}`;

@@ -78,7 +78,7 @@ export interface NodeWork {
 }
 
 /** The mutable data that a reader of a history keeps in addition to the run's state. */
-export interface Remembered {
+interface Remembered {
   input: RunInput | null;
   /** All messages in the events, by number. The run's state drops those that were summarized. */
   readonly messages: Message[];
@@ -273,7 +273,7 @@ export function blockedIn({ state, blockedSince, ended }: ReadRun): Map<string, 
  * Returns the state that one segment carries over to the next. Null if there is none or it cannot
  * be read: a starter can pass any value, and a newer version may use another schema version.
  */
-export function readCarried(carried: unknown): CarriedState | null {
+function readCarried(carried: unknown): CarriedState | null {
   try {
     const read = readCarriedState(carried);
     return 'carried' in read ? read.carried : null;

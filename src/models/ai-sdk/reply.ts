@@ -14,7 +14,7 @@ export interface Result {
 }
 
 /** How a result is read. */
-export interface Reading {
+interface Reading {
   readonly source: ReplySource;
   /** The maker of the parts that go back. */
   readonly from: string;
@@ -196,7 +196,7 @@ interface OpenPart {
 }
 
 /** Assembles the parts of a stream into a result. */
-export interface Assembly {
+interface Assembly {
   /** Adds one part of the stream. Throws for a part that reports an error. */
   add(part: unknown): void;
   /** The part that ends a stream has arrived. */

@@ -34,7 +34,7 @@ import {
 } from '../wire/refusals.js';
 
 /** The versions of the AI SDK's specification of a language model: of `ai` 5, 6, and 7. */
-export type Specification = 'v2' | 'v3' | 'v4';
+type Specification = 'v2' | 'v3' | 'v4';
 
 type AssistantPart = Extract<LanguageModelV3Message, { role: 'assistant' }>['content'][number];
 type UserPart = Extract<LanguageModelV3Message, { role: 'user' }>['content'][number];

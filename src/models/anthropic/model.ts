@@ -95,7 +95,7 @@ async function loadClient(
   };
 }
 
-export interface AnthropicModelOptions extends WireModelOptions {
+interface AnthropicModelOptions extends WireModelOptions {
   /** Absent: a placeholder is sent to a base URL; without one, calls reject with `credentials`. */
   readonly apiKey?: string;
   /** The environment variable with the key, for messages; default ANTHROPIC_API_KEY. */

@@ -108,7 +108,7 @@ class Client extends OpenAI {
   }
 }
 
-export interface EnvironmentModelOptions extends Omit<OpenAiModelOptions, 'apiKey' | 'baseUrl'> {
+interface EnvironmentModelOptions extends Omit<OpenAiModelOptions, 'apiKey' | 'baseUrl'> {
   /** The local model servers to look for if no variable is set; default: the usual ports. */
   readonly localServers?: readonly LocalServer[];
 }

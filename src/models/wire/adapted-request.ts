@@ -10,7 +10,7 @@ import type { ModelReply, ModelRequest, ModelTool } from '../model.js';
 import type { SentParameter } from './refusals.js';
 
 /** A request in the form that its server takes, and the way back from the reply. */
-export interface AdaptedRequest {
+interface AdaptedRequest {
   readonly request: ModelRequest;
   /** The names of tools whose properties have other names in the request. */
   readonly renamed: ReadonlySet<string>;

@@ -99,9 +99,9 @@ export interface WireApi {
 }
 
 /** Writes a request in the API's form, after the data to which it refers has been read. */
-export type WriteRequest = (request: ModelRequest, options: { stream: boolean }) => WrittenRequest;
+type WriteRequest = (request: ModelRequest, options: { stream: boolean }) => WrittenRequest;
 
-export interface WrittenRequest {
+interface WrittenRequest {
   readonly body: { readonly stream?: true };
   /** Returns the parameters of the body that a server may refuse. */
   sent(): readonly SentParameter[];

@@ -5,7 +5,7 @@ import { type ErrorFacts, normalizeCode } from './error-facts.js';
 export const NO_IMAGES = 'no_images';
 
 /** What a provider's error means: a kind of `ModelError`, or a prompt that the filter refused. */
-export type ErrorMeaning = ModelErrorKind | 'filtered';
+type ErrorMeaning = ModelErrorKind | 'filtered';
 
 /**
  * A row of the table: it matches an error with one of its codes or one of its statuses, or whose

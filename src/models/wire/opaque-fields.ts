@@ -6,7 +6,7 @@ import { ModelError, type ModelRequest, type RequestParameter, sample } from '..
  * Fields of a provider's values that perdure does not know. They are stored with a message and go
  * back to the model that made them, unchanged.
  */
-export type OpaqueFields = Readonly<Record<string, unknown>>;
+type OpaqueFields = Readonly<Record<string, unknown>>;
 
 /** Returns the fields that are not in `known` and hold anything; undefined if there are none. */
 export function pickOpaque(
@@ -109,7 +109,7 @@ function isSealed(begun: OpaqueFields, entry: OpaqueFields): boolean {
 export type AssistantPromptMessage = Extract<PromptMessage, { readonly role: 'assistant' }>;
 
 /** The items of a request's messages that are in blobs, by the blob's SHA-256. */
-export type StoredItems = ReadonlyMap<string, readonly JsonObject[]>;
+type StoredItems = ReadonlyMap<string, readonly JsonObject[]>;
 
 /** Which provider items go back with the messages of a request. */
 export interface Replay {

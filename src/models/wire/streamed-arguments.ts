@@ -127,7 +127,7 @@ function continues(value: unknown, earlier: unknown, depth = 0): boolean {
 }
 
 /** Checks whether a text that arrives in parts is a single object, without parsing it. */
-export interface ObjectScanner {
+interface ObjectScanner {
   /** Adds the next part, which is scanned only when the result is needed. */
   add(part: string): void;
   /**

@@ -46,7 +46,7 @@ export interface WireModelOptions {
 }
 
 /** The connection to a model. */
-export interface Connection {
+interface Connection {
   readonly api: WireApi;
   readonly place: Omit<ReplyPlace, 'model' | 'now'>;
   /** Resolves to the client, which is created at the first call. */

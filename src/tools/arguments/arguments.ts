@@ -13,7 +13,7 @@ type Expected = 'value' | 'value or ]' | 'key' | 'key or }' | 'colon' | 'comma' 
 type Scanned = { readonly ok: boolean; readonly at: number };
 
 /** How far a JSON value extends from its start. */
-export interface ScannedValue {
+interface ScannedValue {
   readonly complete: boolean;
   /** The offset after a complete value, or of the first wrong character. */
   readonly at: number;

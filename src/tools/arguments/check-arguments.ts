@@ -78,7 +78,7 @@ function invalid(message: string): CheckedArguments {
 }
 
 /** Arguments with unresolved references, checked as far as possible. */
-export type PlannedArguments = CheckedArguments & {
+type PlannedArguments = CheckedArguments & {
   /** For people: the arguments with a text such as `‹a1: data.id›` in place of each reference. */
   readonly described: unknown;
 };
@@ -111,7 +111,7 @@ const ARGUMENTS = ['arguments', 'parameters'];
 const EXAMPLE = '{"tool": "<name>", "arguments": {…}}';
 
 /** The call that `invoke_tool` stands for; the caller checks whether there is such a tool. */
-export type InvokedCall =
+type InvokedCall =
   | { readonly ok: true; readonly name: string; readonly value: JsonObject }
   | Extract<ParsedArguments, { ok: false }>;
 

@@ -193,7 +193,7 @@ const HEAD_BYTES = 500;
 const KIND_CHARACTERS = 200;
 
 /** A value in the form in which an artifact stores it. */
-export interface ArtifactValue {
+interface ArtifactValue {
   readonly content: string;
   readonly isText: boolean;
   /** A one-line description of the value, for the model. */

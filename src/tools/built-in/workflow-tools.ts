@@ -129,7 +129,7 @@ const message = z
   .describe('the task; the agent sees nothing else of this conversation');
 
 /** An agent as a tool of another one. */
-export interface AgentToolOptions {
+interface AgentToolOptions {
   /** The agent's own name. */
   readonly agent: string;
   /** The tool's name, for the model; default: the agent's, with `_` for dots. */

@@ -51,7 +51,7 @@ export function quote(requested: string): string {
 }
 
 /** The deepest level that is entered; every level needs an open folder. */
-export const MAX_DEPTH = 128;
+const MAX_DEPTH = 128;
 
 /** Under this path, Linux resolves names from an open folder, wherever its own path leads now. */
 const DESCRIPTORS = '/proc/self/fd';
@@ -59,7 +59,7 @@ const NO_FOLLOW = constants.O_NOFOLLOW ?? 0;
 const FOLDER = constants.O_DIRECTORY ?? 0;
 
 /** Identifies a file on this machine. */
-export type FileNumber = Pick<BigIntStats, 'dev' | 'ino'>;
+type FileNumber = Pick<BigIntStats, 'dev' | 'ino'>;
 
 /** A folder below the root that stays the same folder even if a link replaces its path. */
 export interface OpenFolder {

@@ -41,7 +41,7 @@ export interface Walked {
 }
 
 /** How far a walk goes. */
-export interface WalkOptions {
+interface WalkOptions {
   /** The number of folder levels; 1 means only the folder's own entries. */
   readonly levels: number;
   /** Names of folders that are not entered. */

@@ -5,7 +5,7 @@ import { type ConfinedPath, quote } from './confine.js';
 import { globMatcher, whyNotWritten } from './names.js';
 
 /** The rules of a `NameGuard`. */
-export interface NameRules {
+interface NameRules {
   /** Patterns of paths that may be read although their names suggest secrets. */
   readonly allowRead: readonly string[];
   /** Patterns of paths that may be written although they are no documents or data. */

@@ -29,7 +29,7 @@ import {
 const NEWLINE = 10;
 
 /** The lines that a window includes. */
-export interface WindowLimits {
+interface WindowLimits {
   /** The first line, from 1. */
   readonly from: number;
   readonly maxLines: number;
@@ -43,7 +43,7 @@ export interface WindowLimits {
 }
 
 /** Some lines of a text. */
-export interface LineWindow {
+interface LineWindow {
   readonly bytes: Buffer;
   /** The number of lines in the window. */
   readonly lines: number;

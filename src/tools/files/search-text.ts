@@ -17,7 +17,7 @@ const LINES_PER_RUN = 2_000;
 const MAX_LINE = 10_000;
 
 /** A line that matches. */
-export interface LineMatch {
+interface LineMatch {
   /** The index of the line, from 0. */
   readonly line: number;
   /** The offset of the match in the line, in UTF-16 units. */

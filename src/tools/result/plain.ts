@@ -292,7 +292,7 @@ const MAX_TYPE_LENGTH = 100;
 const MAX_CAUSES = 3;
 
 /** An error as data, for the model and for reports. */
-export interface NormalizedError {
+interface NormalizedError {
   /** The error's name, such as `ToolError`; `Error` if the thrown value is not an error. */
   readonly type: string;
   /** At most 4 KiB of UTF-8, secrets redacted, causes appended. */

@@ -32,7 +32,7 @@ import type { AgentWorkflow } from '../messages/definitions.js';
 import type { Observed } from '../run-context.js';
 
 /** One call of an agent. */
-export interface AgentCall {
+interface AgentCall {
   /** The call's idempotency key; the keys of the called agent derive from it. */
   readonly key: string;
   readonly close: ParentClose;

@@ -133,7 +133,7 @@ function listShortTexts(opaque: readonly JsonObject[]): ReadonlySet<unknown> {
 }
 
 /** The fields that go back with a message and, by place, with each of its calls. */
-export interface ProviderFields {
+interface ProviderFields {
   readonly message: JsonObject;
   /** See `restoreParts`; absent if the content was a text. */
   readonly content?: readonly Json[];
@@ -181,7 +181,7 @@ export type ChatMessage =
     };
 
 /** A reply of the model, with the fields that its server needs back. */
-export interface AssistantChatMessage {
+interface AssistantChatMessage {
   readonly role: 'assistant';
   /** Absent in the form for servers that accept neither null nor an empty text. */
   readonly content?: string | null | readonly AssistantPart[];
@@ -190,7 +190,7 @@ export interface AssistantChatMessage {
 }
 
 /** A part of a reply: a text, or what its server sent beside it. */
-export type AssistantPart = { readonly type: 'text'; readonly text: string } | JsonObject;
+type AssistantPart = { readonly type: 'text'; readonly text: string } | JsonObject;
 
 /** A tool call in the form of Chat Completions, with the fields that its server needs back. */
 export interface ChatCall {

@@ -89,7 +89,7 @@ function joinContent(first: UserContent, second: UserContent): UserContent {
 }
 
 /** How a server takes a message of calls without a text, and the results of the calls. */
-export interface MessageForms {
+interface MessageForms {
   /** Undefined: the field is left out. */
   readonly noContent: string | null | undefined;
   /** Whether results have the names of their tools. */
@@ -262,7 +262,7 @@ type ChatFormat =
       };
     };
 
-export interface ChatOptions {
+interface ChatOptions {
   readonly stream: boolean;
   /** Default: known values for the model. */
   readonly capabilities?: ModelCapabilities;

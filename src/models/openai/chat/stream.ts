@@ -12,7 +12,7 @@ import {
 import { CALL_FIELDS, FUNCTION_FIELDS, MESSAGE_FIELDS, isOpaquePart } from './provider-fields.js';
 
 /** The calls of a streamed reply so far. */
-export interface CallAssembly {
+interface CallAssembly {
   /** True once a call has begun. */
   hasCalls(): boolean;
   /** Adds one part of a call and emits it. Throws a `ReplyTooLargeError` beyond a limit. */

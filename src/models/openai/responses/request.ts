@@ -45,7 +45,7 @@ interface References {
   readonly replay: Replay;
 }
 
-export interface ResponsesOptions extends References {
+interface ResponsesOptions extends References {
   readonly stream: boolean;
   readonly capabilities: ModelCapabilities;
   /** The tools that the provider executes; default: none. */
