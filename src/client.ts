@@ -121,6 +121,9 @@ export type { RunRow } from './client/run-row.js';
 export type { RunBatch, BatchOptions, BatchResult, BatchTask } from './client/batch.js';
 export type { ConnectionSettings } from './temporal/connection.js';
 
+// Costs
+export { readCosts, type CostOptions, type CostRow, type Costs } from './client/costs.js';
+
 // Erasure
 export { eraseRuns, type EraseOptions, type Erasure } from './client/erasure/erase-runs.js';
 export type { LeftOver } from './client/erasure/perform-erasure.js';

@@ -202,6 +202,10 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Listed | ListedG
       summary: 'show what tenants and tags have spent of their budgets today',
       load: async () => (await import('./commands/budgets.js')).budgets,
     },
+    costs: {
+      summary: 'add up what runs have cost, per agent, tenant, or tag',
+      load: async () => (await import('./commands/costs.js')).costs,
+    },
     doctor: {
       summary: 'check server, workers, models, and versions',
       load: async () => (await import('./commands/doctor.js')).doctor,

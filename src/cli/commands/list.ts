@@ -63,7 +63,7 @@ export const list: Command<ListOptions> = {
   async run(context, { max = PAGE_ROWS, ...options }) {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `listRuns` checks the status
     const filter = { ...options, limit: max } as ListFilter;
-    check(filter);
+    checkFilter(filter);
     noteServer(context, await context.server());
     const client = await context.client();
     const { rows, cursor } = await listRuns(client, filter).catch(rethrowInFlags);
@@ -96,7 +96,7 @@ function noteNextPage(context: CliContext, filter: ListFilter, cursor: string): 
 }
 
 /** Throws a `UsageError` for an invalid filter before anything is opened. */
-function check(filter: ListFilter): void {
+export function checkFilter(filter: ListFilter): void {
   try {
     assertListFilter(filter);
   } catch (error) {

@@ -173,6 +173,11 @@ export const OPTIONS = {
     flags: '--digest <hex>',
     text: 'the digest of the request that you have read, as shown; its first 12 digits or more',
   },
+  per: {
+    flags: '--per <group>',
+    text: 'what costs are added up for; default: agent',
+    choices: ['agent', 'tenant', 'tag'],
+  },
   grant: {
     flags: '--grant <scope>',
     text: 'also approve later calls of this run: the same call, or every call of the tool',

@@ -106,7 +106,7 @@ function programName(
 
 /** The commands that texts of runs, workers, and servers name; those do not know how it was started. */
 const NAMED_COMMANDS =
-  /(?<![\w./-]|(?:npx|exec|yarn|bunx) )perdure (mcp accept|approve|answer|attach|audit|budgets|codec|deny|dev|doctor|edit|erase|eval|export|inbox|limits|list|record|replay|rerun|resolve|resume|status|transcript|worker)(?![\w-])/g;
+  /(?<![\w./-]|(?:npx|exec|yarn|bunx) )perdure (mcp accept|approve|answer|attach|audit|budgets|codec|costs|deny|dev|doctor|edit|erase|eval|export|inbox|limits|list|record|replay|rerun|resolve|resume|status|transcript|worker)(?![\w-])/g;
 
 /** Returns a text in which each command can be pasted: it names this program and the same place. */
 export function runnableText({ options }: Pick<CliContext, 'options'>, text: string): string {

@@ -1,0 +1,134 @@
+import { z } from 'zod';
+import { InputError } from '../core/errors.js';
+import { addUsage } from '../core/rules/spending.js';
+import { nothingSpent } from '../core/state/turn.js';
+import type { Usage } from '../core/transcript/outcome.js';
+import { readRun } from '../history/read-run.js';
+import type { Archive } from '../storage/blob-store.js';
+import { type OptionSchemas, checkOptions } from '../validation/check-options.js';
+import { mapAsReady } from './batch.js';
+import type { PerdureClient } from './client-types.js';
+import { type ClientParts, partsOfClient } from './create-client.js';
+import { type ListFilter, assertListFilter } from './list-filter.js';
+import { listRuns } from './list.js';
+import type { RunRow } from './run-row.js';
+import { toRunStatus } from './status.js';
+
+/** What costs are added up for. */
+const COST_GROUPS = ['agent', 'tenant', 'tag'] as const;
+
+/** Which runs count, and what their costs are added up for. */
+export interface CostOptions extends Pick<ListFilter, 'agent' | 'tag' | 'since' | 'before'> {
+  /** Default: `agent`. With `tag`, a run with several tags counts for each of them. */
+  readonly by?: (typeof COST_GROUPS)[number];
+}
+
+/** What the runs of one agent, of one tenant, or with one tag have cost. */
+export interface CostRow {
+  /** The name of the agent, the tenant, or the tag; null: the runs that have none. */
+  readonly name: string | null;
+  readonly runs: number;
+  /** The sum for these runs; `costUsd` is that of the runs whose cost is known. */
+  readonly usage: Usage;
+  /** The runs of which the cost is unknown, because a model has no price. */
+  readonly unpriced: number;
+}
+
+/** What runs have cost, with the most expensive first, and which of them could not be read. */
+export interface Costs {
+  readonly rows: readonly CostRow[];
+  readonly unreadable: readonly { readonly run: string; readonly why: string }[];
+}
+
+const costOptions = z.strictObject({
+  by: z.enum(COST_GROUPS).optional(),
+  agent: z.unknown().optional(),
+  tag: z.unknown().optional(),
+  since: z.unknown().optional(),
+  before: z.unknown().optional(),
+} satisfies OptionSchemas<CostOptions>);
+
+/** How many runs are read at the same time. */
+const AT_ONCE = 8;
+const PAGE = 1_000;
+
+/**
+ * Adds up what runs have cost: those that the server has, open or ended, by the time of their start. The cost
+ * of a run includes that of the agents that it has called. Reads the history of each run. Rejects with an
+ * `InputError` for an invalid option.
+ *
+ * @example
+ * ```ts
+ * import { createClient, readCosts } from 'perdure/client';
+ *
+ * const client = await createClient();
+ * const { rows } = await readCosts(client, { by: 'tenant', since: '30d' });
+ * for (const { name, runs, usage } of rows) console.log(name, runs, usage.costUsd);
+ * ```
+ */
+export async function readCosts(client: PerdureClient, options: CostOptions = {}): Promise<Costs> {
+  return await costsFrom(partsOfClient(client), options);
+}
+
+/** Like `readCosts`, for a program that has the client and the archive itself. */
+export async function costsFrom(
+  { client, archive }: Pick<ClientParts, 'client'> & { readonly archive: Archive },
+  options: CostOptions,
+): Promise<Costs> {
+  checkOptions('readCosts', { schema: costOptions, options }, (text) => new InputError(text));
+  const { by = 'agent', ...filter } = options;
+  assertListFilter(filter);
+  const rows = new Map<string | null, CostRow>();
+  const unreadable: { readonly run: string; readonly why: string }[] = [];
+  let cursor: string | null = null;
+  do {
+    const page: Awaited<ReturnType<typeof listRuns>> = await listRuns(client, {
+      ...filter,
+      limit: PAGE,
+      ...(cursor !== null && { cursor }),
+    });
+    const read = async (index: number) => {
+      const row = page.rows[index];
+      if (row === undefined) return null;
+      try {
+        const run = await readRun(client, row.id, { archive });
+        return { row, usage: toRunStatus(run, Date.now()).usage };
+      } catch (error) {
+        return { row, why: error instanceof Error ? error.message : String(error) };
+      }
+    };
+    for await (const one of mapAsReady(page.rows.length, read, { atOnce: AT_ONCE })) {
+      if (one === null) continue;
+      if ('why' in one) unreadable.push({ run: one.row.id, why: one.why });
+      else for (const name of namesOf(one.row, by)) rows.set(name, plus(rows.get(name), name, one.usage));
+    }
+    ({ cursor } = page);
+  } while (cursor !== null);
+  const cost = ({ usage }: CostRow): number => usage.costUsd ?? 0;
+  const tokens = ({ usage }: CostRow): number => usage.inputTokens + usage.outputTokens;
+  const sorted = [...rows.values()].toSorted((a, b) => cost(b) - cost(a) || tokens(b) - tokens(a));
+  return { rows: sorted, unreadable };
+}
+
+function namesOf(
+  { agent, tenant, tags }: RunRow,
+  by: NonNullable<CostOptions['by']>,
+): readonly (string | null)[] {
+  if (by === 'agent') return [agent];
+  if (by === 'tenant') return [tenant ?? null];
+  return tags.length === 0 ? [null] : [...new Set(tags)];
+}
+
+/** Returns a row with one more run. */
+function plus(row: CostRow | undefined, name: string | null, spent: Usage): CostRow {
+  const before = row ?? { name, runs: 0, unpriced: 0, usage: NOTHING };
+  const { costUsd, ...used } = spent;
+  return {
+    name,
+    runs: before.runs + 1,
+    unpriced: before.unpriced + (costUsd === null ? 1 : 0),
+    usage: addUsage(before.usage, { used, cost: costUsd ?? 0 }),
+  };
+}
+
+const NOTHING: Usage = { ...nothingSpent(null).usage, costUsd: 0 };

@@ -1,0 +1,97 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { costs } from '../../src/cli/commands/costs.js';
+import { readCosts } from '../../src/client/costs.js';
+import type { PerdureClient } from '../../src/client/client-types.js';
+import type { Model } from '../../src/models/model.js';
+import { replyCall, replyText } from '../../src/testing/replies.js';
+import { clientOf } from '../support/clerk.js';
+import { runInProcess } from '../support/in-process.js';
+import { createRig, type Rig } from '../support/rig.js';
+
+/** Unique on the server, which other tests use too. */
+const run = randomUUID();
+const name = `clerk-${run}`;
+const tag = `tag-${run}`;
+const price = { input: 1_000, cachedInput: 1_000, output: 1_000 };
+const usage = (tokens: number) => ({ inputTokens: tokens, outputTokens: 0, cachedTokens: 0 });
+
+/** Costs a dollar for each thousand tokens, of which the message says how many. */
+const model: Model = {
+  async call({ messages }) {
+    const [message] = messages;
+    if (message?.text === 'ask' && messages.length === 1) {
+      return { ...replyCall(`helper-${run}`, { message: '300' }), usage: usage(100) };
+    }
+    return { ...replyText('done'), usage: usage(Number(message?.text) || 100) };
+  },
+};
+
+let rig: Rig;
+let client: PerdureClient;
+
+beforeAll(async () => {
+  rig = await createRig();
+  const helper = defineAgent({
+    name: `helper-${run}`,
+    description: 'helps',
+    instructions: 'x',
+    model: 'm',
+  });
+  const clerk = defineAgent({ name, instructions: 'x', model: 'm', agents: [helper] });
+  const guest = defineAgent({ name: `guest-${run}`, instructions: 'x', model: 'unpriced' });
+  await rig.worker([clerk, helper, guest], {
+    models: { m: Object.assign({ ...model }, { price }), unpriced: model },
+  });
+  client = await clientOf(rig);
+  const start = async (message: string, options: object, agent = name) =>
+    await client.run(agent, { message, tags: [tag], ...options });
+  await Promise.all([
+    start('1000', { tenant: 'acme' }),
+    start('2000', { tenant: 'acme', tags: [tag, `${tag}-more`] }),
+    start('ask', { tenant: 'other' }),
+    start('700', {}, `guest-${run}`),
+  ]);
+  // A run that is open counts with what it has spent so far.
+  const open = await client.start(name, { message: '50', tenant: 'other', open: true, tags: [tag] });
+  await client.result(open, { turn: 1 });
+  await expect.poll(async () => (await client.list({ tag })).rows).toHaveLength(5);
+});
+afterAll(async () => {
+  await client.disconnect();
+  await rig.close();
+});
+
+test('the cost of a tenant is the sum of its runs and of the agents that they have called', async () => {
+  const { rows, unreadable } = await readCosts(client, { by: 'tenant', tag });
+  expect(unreadable).toEqual([]);
+  expect(rows).toMatchObject([
+    { name: 'acme', runs: 2, unpriced: 0, usage: { inputTokens: 3_000, costUsd: 3 } },
+    { name: 'other', runs: 2, unpriced: 0, usage: { inputTokens: 550, costUsd: 0.55 } },
+    { name: null, runs: 1, unpriced: 1, usage: { inputTokens: 700, costUsd: 0 } },
+  ]);
+  const listed = await client.list({ tag });
+  const statuses = await Promise.all(listed.rows.map(({ id }) => client.status(id)));
+  const sum = statuses.reduce((before, one) => before + (one.usage.costUsd ?? 0), 0);
+  expect(rows.reduce((before, row) => before + (row.usage.costUsd ?? 0), 0)).toBeCloseTo(sum);
+});
+
+test('costs are added up per agent and per tag, and the command shows them', async () => {
+  const agents = await readCosts(client, { tag });
+  expect(agents.rows.map((row) => [row.name, row.runs])).toEqual([
+    [name, 4],
+    [`guest-${run}`, 1],
+  ]);
+  const place = { address: inject('temporalAddress'), home: rig.home, taskQueue: rig.taskQueue };
+  const shown = await runInProcess(costs, { per: 'tag', tag: [tag] }, place);
+  const [head, first, second] = shown.stdout.split('\n');
+  expect(head).toMatch(/^TAG +RUNS +TOKENS IN +TOKENS OUT +COST/);
+  expect(first).toMatch(/^tag-\S+ +5 +4250 +0 +\$3\.5500 +and 1 run of unknown cost/);
+  expect(second).toMatch(/^tag-\S+-more +1 +2000 +0 +\$2\.0000/);
+});
+
+test('a wrong group or filter is refused by name', async () => {
+  await expect(readCosts(client, { by: 'day' as never })).rejects.toThrow('readCosts');
+  await expect(readCosts(client, { since: 'soon' })).rejects.toThrow('since: expected a time');
+});
