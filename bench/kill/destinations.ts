@@ -50,10 +50,10 @@ export async function startDestinations(): Promise<Destinations> {
     void request.ended.then(() => (inFlight.model -= 1));
     const isFirst = modelCalls.length === 1;
     if (!isFirst) arrive();
-    return {
-      ...stubAnswer(request),
-      delivery: { delay: ANSWER_MS, ...(isFirst && { holdBeforeHeaders: GATE }) },
-    };
+    return stubAnswer(request, {
+      delay: ANSWER_MS,
+      ...(isFirst && { holdBeforeHeaders: GATE }),
+    });
   });
   ledger.onAttempt = async (number, when) => {
     if (when === 'after') {

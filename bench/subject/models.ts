@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { JsonObject } from '../../src/core/text/json.js';
 import type { Model, ModelReply, ModelRequest, ModelUsage } from '../../src/models/model.js';
-import { replyCalls, replyText, type Reply } from '../../src/testing/replies.js';
+import { replyCalls, replyText, type Delivery, type Reply } from '../../src/testing/replies.js';
 import { type StubRequest, getFirstUserText } from '../../src/testing/wire-input.js';
 import { readArguments, readScript, replyOf, type ScriptReply } from '../conversation.js';
 
@@ -109,10 +109,10 @@ export const PACED = 'paced';
 const PACE = { bytes: 200, every: 10 };
 
 /** The same model as served by the stub. */
-export function stubAnswer(request: StubRequest): Reply {
+export function stubAnswer(request: StubRequest, more: Delivery = {}): Reply {
   const script = readScript(getFirstUserText(request));
   const { text, calls } = replyOf(script, request.assistantMessages);
-  const delivery = { sse: SSE, ...(script.name.startsWith(PACED) && { drip: PACE }) };
+  const delivery = { sse: SSE, ...(script.name.startsWith(PACED) && { drip: PACE }), ...more };
   if (calls.length === 0) return replyText(text, delivery);
   const toolCalls = calls.map((call) => ({
     name: call.tool,

@@ -373,8 +373,10 @@ export function withActor({ by, door }: ActorClaim) {
 
 /** Returns decisions as a program may make them. Anything but an object stays, to be refused. */
 export function claimed<Given extends Decision | readonly Decision[]>(given: Given): Given {
-  const one = (decision: Decision): Decision =>
-    isObject(decision) ? withoutDoor(decision) : decision;
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a list stays a list
-  return (Array.isArray(given) ? given.map(one) : one(given as Decision)) as Given;
+  return (Array.isArray(given) ? given.map(asClaim) : asClaim(given as Decision)) as Given;
+}
+
+function asClaim(made: Decision): Decision {
+  return isObject(made) ? withoutDoor(made) : made;
 }

@@ -100,7 +100,9 @@ export async function costsFrom(
     for await (const one of mapAsReady(page.rows.length, read, { atOnce: AT_ONCE })) {
       if (one === null) continue;
       if ('why' in one) unreadable.push({ run: one.row.id, why: one.why });
-      else for (const name of namesOf(one.row, by)) rows.set(name, plus(rows.get(name), name, one.usage));
+      else
+        for (const name of namesOf(one.row, by))
+          rows.set(name, plus(rows.get(name), name, one.usage));
     }
     ({ cursor } = page);
   } while (cursor !== null);

@@ -1,13 +1,13 @@
 import {
   CancelledFailure,
   DefaultFailureConverter,
+  type LoadedDataConverter,
   type Payload,
   type PayloadCodec,
   defaultPayloadConverter,
   ensureApplicationFailure,
 } from '@temporalio/common';
 import type { ActivityInterceptorsFactory, WorkerInterceptors } from '@temporalio/worker';
-import type { Client } from '@temporalio/client';
 import { InputError, UnreadableError } from '../core/errors.js';
 import { visible } from '../core/state/summaries.js';
 import { payloadProto } from '../temporal/sdk-internals.js';
@@ -66,7 +66,12 @@ export function dataConverter(keyring: Keyring | null): {
  * Throws an `InputError` if encryption is required, and a client of Temporal's SDK has no codec: what it
  * sends would be in clear.
  */
-export function assertEncrypts(client: Client, keyring: Keyring | null): void {
+export function assertEncrypts(
+  client: {
+    readonly options: { readonly loadedDataConverter: LoadedDataConverter };
+  },
+  keyring: Keyring | null,
+): void {
   if (keyring?.required !== true) return;
   if (client.options.loadedDataConverter.payloadCodecs.length > 0) return;
   throw new InputError(

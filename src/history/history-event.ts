@@ -112,13 +112,7 @@ export type HistoryEvent = { readonly id: number; readonly at: number } & (
   | { readonly type: 'other' }
 );
 
-type EndedHow =
-  | 'completed'
-  | 'failed'
-  | 'cancelled'
-  | 'terminated'
-  | 'timed_out'
-  | 'continued';
+type EndedHow = 'completed' | 'failed' | 'cancelled' | 'terminated' | 'timed_out' | 'continued';
 
 /** A history event without the fields that all events share. */
 export type EventBody<E = HistoryEvent> = E extends HistoryEvent ? Omit<E, 'id' | 'at'> : never;

@@ -35,9 +35,7 @@ export interface Update {
 
 type AcceptedAttributes = AttributesOf<'workflowExecutionUpdateAccepted'>;
 type UpdateRequest = NonNullable<AcceptedAttributes['acceptedRequest']>;
-type UpdateOutcome = NonNullable<
-  AttributesOf<'workflowExecutionUpdateCompleted'>['outcome']
->;
+type UpdateOutcome = NonNullable<AttributesOf<'workflowExecutionUpdateCompleted'>['outcome']>;
 
 /** A query that waits for its answer. */
 export interface Query {

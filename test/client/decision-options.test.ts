@@ -63,7 +63,13 @@ function recordingClient(sent: unknown[]): Client {
     return await Promise.resolve({ resolved: [] });
   };
   const workflow = { getHandle: () => ({ executeUpdate }) };
-  return { ...unreachable, workflow } as unknown as Client;
+  const withAbortSignal = async (_: unknown, send: () => Promise<unknown>) => await send();
+  return {
+    ...unreachable,
+    workflow,
+    withAbortSignal,
+    withDeadline: withAbortSignal,
+  } as unknown as Client;
 }
 
 test.each<[string, (decision: never) => unknown]>([

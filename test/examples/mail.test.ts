@@ -64,7 +64,10 @@ test('a refund is asked for by mail, whose link opens the console and decides no
   expect(link.hash).toBe('#/run/by%20mail%2F1');
 
   const page = await fetch(link);
-  expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
+  expect([page.status, page.headers.get('content-type')]).toEqual([
+    200,
+    'text/html; charset=utf-8',
+  ]);
   const [request] = (await client.requests({ run: 'by mail/1' })).requests;
   expect(request?.tool).toBe('refund');
   const decisions = [{ request: request?.id, digest: request?.digest, as: 'approve' }];

@@ -35,6 +35,17 @@ function open(
   return watch(new ThreadAgent({ url: `${url}/v1/ag-ui/${name}`, threadId: thread, headers }));
 }
 
+/** Lets the talker write a reply to this message that is complete once the gate is open. */
+function holdReply(text: string) {
+  const hold = gate();
+  desk.talker.on(text, async ({ emit }) => {
+    emit('wait');
+    await hold.wait();
+    return 'wait for it';
+  });
+  return hold;
+}
+
 describe('a thread', () => {
   test('is one run, in the events of AG-UI', async () => {
     // The official agent as it is.
@@ -131,11 +142,12 @@ describe('a thread', () => {
         body: {
           threadId: 't',
           runId: 'r',
-          messages: [{ id: 'm', role: 'user', content: 'x' }],
+          messages: [user('m')],
           ...more,
         },
       });
     const tool = { name: 'buy', description: 'buys', parameters: {} };
+    const user = (id: string) => ({ id, role: 'user', content: 'x' });
     const image = [{ type: 'image', source: { type: 'url', value: 'https://example.com' } }];
     const refused = [
       await send({ tools: [tool] }),
@@ -143,10 +155,8 @@ describe('a thread', () => {
       await send({ messages: [{ id: 'm', role: 'user', content: image }] }),
       await send({ messages: [] }),
       await send({ resume: [approve('r1')] }),
-      await send({ messages: [{ id: 'm'.repeat(161), role: 'user', content: 'x' }] }),
-      await send({
-        messages: Array.from({ length: 21 }, (_, n) => ({ id: `${n}`, role: 'user', content: 'x' })),
-      }),
+      await send({ messages: [user('m'.repeat(161))] }),
+      await send({ messages: Array.from({ length: 21 }, (_, n) => user(`m${n}`)) }),
     ];
     expect(refused.map(({ status, body }) => [status, body.error.message.split(':')[0]])).toEqual([
       [400, 'tools'],
@@ -305,13 +315,8 @@ describe('a stream', () => {
   });
 
   test('ends when its turn is canceled, and not when its reader leaves', async () => {
-    const hold = gate();
     const text = `held ${randomUUID()}`;
-    desk.talker.on(text, async ({ emit }) => {
-      emit('wait');
-      await hold.wait();
-      return 'wait for it';
-    });
+    const hold = holdReply(text);
     const left = open('talker');
     const leaving = say(left.agent, text);
     await expect.poll(() => textsOf(left.agent.messages).at(-1)).toBe('assistant: wait');
@@ -332,18 +337,13 @@ describe('a stream', () => {
 });
 
 test('a stream that follows a turn ends with it, also if a message joins the turn', async () => {
-  const hold = gate();
   const [text, joining] = [`held ${randomUUID()}`, `join ${randomUUID()}`];
-  desk.talker.on(text, async ({ emit }) => {
-    emit('wait');
-    await hold.wait();
-    return 'wait for it';
-  });
+  const hold = holdReply(text);
   const first = open('talker');
   const running = say(first.agent, text);
   await expect.poll(() => textsOf(first.agent.messages).at(-1)).toBe('assistant: wait');
   const joined = await desk.client.send(runOf(first), { message: joining, mode: 'steer' });
-  expect(joined.turn).toBe(1);
+  expect(joined).toMatchObject({ turn: 1 });
   const second = open('talker', { thread: first.agent.threadId });
   const following = second.agent.connectAgent();
   await expect.poll(() => textsOf(second.agent.messages).length).toBeGreaterThan(0);

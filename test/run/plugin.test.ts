@@ -74,9 +74,7 @@ describe('the options of a worker', () => {
     });
     expect(kept?.dataConverter).toBe(own);
     // The texts of failures become payloads, which that codec encrypts.
-    expect(kept?.interceptors?.activity).toHaveLength(
-      options?.interceptors?.activity?.length ?? 0,
-    );
+    expect(kept?.interceptors?.activity).toHaveLength(options?.interceptors?.activity?.length ?? 0);
     expect(() =>
       perdurePlugin({ agents: [agent], models, encryption: { ...encryption, current: 'k2' } }),
     ).toThrow('encryption: current: expected the id of one of the keys');

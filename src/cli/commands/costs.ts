@@ -33,7 +33,8 @@ export const costs: Command<CostCommandOptions> = {
       const head = [per.toUpperCase(), 'RUNS', 'TOKENS IN', 'TOKENS OUT', 'COST', ''];
       for (const line of columns([head, ...cells])) context.out(line);
     }
-    for (const { run, why } of unreadable) context.note(`Run ${visible(run)} does not count: ${why}`);
+    for (const { run, why } of unreadable)
+      context.note(`Run ${visible(run)} does not count: ${why}`);
     return unreadable.length === 0 ? EXIT.completed : EXIT.failed;
   },
 };

@@ -152,10 +152,7 @@ function isServerAsk({ form, url }: Request): boolean {
  * Returns the value that a line gives a field of a form, or what is wrong with the line. The worker
  * checks it against the whole schema.
  */
-function readField(
-  schema: Json | undefined,
-  line: string,
-): { readonly value: Json } | string {
+function readField(schema: Json | undefined, line: string): { readonly value: Json } | string {
   const field = isJsonObject(schema) ? schema : {};
   const text = line.trim();
   const number = Number(text);

@@ -34,13 +34,8 @@ interface FinishedCall {
 function readConversation(messages: readonly PromptMessage[]): DemoConversation {
   const start = messages.findLastIndex(isQuestion);
   const turn = messages.slice(start + 1);
-  const tools = new Map(
-    turn.flatMap((message) =>
-      message.role === 'assistant'
-        ? (message.calls ?? []).map(({ id, name }) => [id, name] as const)
-        : [],
-    ),
-  );
+  const made = turn.flatMap((message) => (message.role === 'assistant' && message.calls) || []);
+  const tools = new Map(made.map(({ id, name }) => [id, name]));
   const calls = turn.flatMap((message) => {
     const tool = message.role === 'tool' ? tools.get(message.callId) : undefined;
     if (message.role !== 'tool' || tool === undefined) return [];
@@ -71,18 +66,16 @@ interface Terms {
 }
 
 const NOT_PERMITTED = 'no further call was permitted.';
-const MAX_NAMES = 30;
-const MAX_LINES = 12;
+const [MAX_NAMES, MAX_LINES] = [30, 12];
 
 /**
  * Decides from the conversation alone, so a run that resumes elsewhere continues the same script.
  */
 export function nextMove(conversation: DemoConversation, terms: Terms): DemoMove {
-  const { question } = conversation;
-  // The first name counts: later ones may be keys of the arguments, such as "order" in `refund {"order":17}`.
-  const [tool] = terms.tools
-    .filter(({ name }) => isNamed(name, question))
-    .toSorted((one, other) => question.indexOf(one.name) - question.indexOf(other.name));
+  // The first name counts: later ones may be keys of its arguments.
+  const place = ({ name }: ModelTool): number => conversation.question.indexOf(name);
+  const named = terms.tools.filter(({ name }) => isNamed(name, conversation.question));
+  const [tool] = named.toSorted((one, other) => place(one) - place(other));
   if (tool !== undefined) return callNamedTool(tool, conversation, terms);
   const known = ownTools(terms.tools).map(({ name }) => name);
   if (known.includes('list_files') && known.includes('read_file')) return tour(conversation, terms);
@@ -169,9 +162,9 @@ function planned({ question }: DemoConversation, tools: readonly ModelTool[]): s
   const named = tools.filter(({ name }) => isNamed(name, question));
   const found = named
     .flatMap((tool) =>
-      [...question.matchAll(new RegExp(`(?<![\\w-])${tool.name}(?![\\w-])(?!"\\s*:)["'\`]?`, 'g'))].map(
-        ({ index, 0: { length } }) => ({ tool, from: index, to: index + length }),
-      ),
+      [...question.matchAll(calledIn(tool.name))].map(({ index: from, 0: { length } }) => {
+        return { tool, from, to: from + length };
+      }),
     )
     .toSorted((a, b) => a.from - b.from);
   const moves = found.map(({ tool, to }, index): DemoMove => {
@@ -278,6 +271,9 @@ function sampleOf(schema: unknown): Json {
   if (type !== 'object' || !isObject(properties)) return SAMPLES[String(format)] ?? 'text';
   return Object.fromEntries(Object.entries(properties).map(([key, one]) => [key, sampleOf(one)]));
 }
+
+/** Finds a tool's name, but not as a key of JSON. */
+const calledIn = (name: string) => new RegExp(`(?<![\\w-])${name}(?![\\w-])(?!"\\s*:)["'\`]?`, 'g');
 
 function quotedTexts(question: string): string[] {
   const quotes = /"([^"]+)"|`([^`]+)`|(?<!\w)'([^']+)'(?!\w)/g;
