@@ -18,6 +18,7 @@ import { withOptions } from '../input/options.js';
 interface EraseCommandOptions {
   readonly ids: readonly string[];
   readonly tag?: readonly string[];
+  readonly agent?: string;
   readonly before?: string;
   readonly orphans?: boolean;
   readonly dryRun?: boolean;
@@ -46,6 +47,7 @@ export const erase: Command<EraseCommandOptions> = {
     withOptions(
       entry.argument('[ids...]', 'runs that have ended'),
       'tag',
+      'agent',
       'before',
       'orphans',
       'dryRun',
@@ -73,7 +75,7 @@ export const erase: Command<EraseCommandOptions> = {
       return dryRun ? codeOf({ ...plan, left: [], continued: [] }) : codeOf(plan);
     }
     // Only what was shown.
-    const { tag: _tag, before: _before, ...rest } = wanted;
+    const { tag: _tag, agent: _agent, before: _before, ...rest } = wanted;
     const runs = plan.runs.map(({ id }) => id);
     if (runs.length > 0 || plan.continued.length > 0) context.note(WAITING);
     const done = await attempt(runs.length === 0 ? wanted : { ...rest, runs });
@@ -89,6 +91,7 @@ export const erase: Command<EraseCommandOptions> = {
 function optionsOf({
   ids,
   tag,
+  agent,
   before,
   orphans,
   by,
@@ -99,6 +102,7 @@ function optionsOf({
     by: deciderName(by),
     ...(ids.length > 0 && { runs: ids }),
     ...(tag && { tag }),
+    ...(agent !== undefined && { agent }),
     ...(before !== undefined && { before }),
     ...(orphans && { orphans }),
     ...(grace !== undefined && { grace }),
@@ -120,7 +124,7 @@ function rethrowInFlags(error: unknown): never {
   if (!InputError.isInstance(error)) throw error;
   const text = error.message
     .replace(/^eraseRuns: /, '')
-    .replaceAll(/^(- )?(tag|before|grace)(?=: )/gm, '$1--$2')
+    .replaceAll(/^(- )?(tag|agent|before|grace)(?=: )/gm, '$1--$2')
     .replace(/^runs: /, 'ids: ');
   throw new UsageError(text, { cause: error });
 }

@@ -45,6 +45,11 @@ export interface EraseOptions {
   readonly runs?: readonly RunLike<unknown>[];
   /** Runs that have ended and were started with this tag, or with all of these. */
   readonly tag?: string | readonly string[];
+  /**
+   * Runs of this agent that have ended and that no other run has called. A run whose agent cannot be
+   * read is refused.
+   */
+  readonly agent?: string;
   /** Runs that ended before: a Date, ISO 8601, or how long ago, such as `90d`. */
   readonly before?: Date | string;
   /** Also the texts of the blob store to which nothing refers; default false. */
@@ -89,6 +94,7 @@ export interface Erasure {
 const eraseOptions = z.strictObject({
   runs: z.array(z.unknown()).readonly().optional(),
   tag: z.unknown().optional(),
+  agent: z.unknown().optional(),
   before: z.unknown().optional(),
   orphans: z.boolean().optional(),
   by: z.string(),
@@ -122,12 +128,18 @@ export async function eraseRuns(client: PerdureClient, options: EraseOptions): P
   return await eraseFrom(partsOfClient(client), { ...rest, ...(runs && { runs: runs.map(idOf) }) });
 }
 
-/** Like `eraseRuns`, for a program that has the client and the stores themselves. */
-export async function eraseFrom(given: ErasureSources, options: EraseOptions): Promise<Erasure> {
+/**
+ * Like `eraseRuns`, for a program that has the client and the stores themselves. `now`: the time from
+ * which durations count back, in Unix time in ms.
+ */
+export async function eraseFrom(
+  given: ErasureSources,
+  options: EraseOptions,
+  now: number = Date.now(),
+): Promise<Erasure> {
   assertOptions(options);
   const { by, dryRun = false, orphans = false, namespaces } = options;
   const sources = { ...given, namespaces };
-  const now = Date.now();
   const before = now - (options.grace === undefined ? GRACE_MS : graceMs(options.grace));
   const { namespace } = sources.client.options;
   const log = sources.archive.erasure;
@@ -217,16 +229,22 @@ const NO_RECORDS = { records: [], damaged: [] };
 export function assertOptions(options: EraseOptions): void {
   checkOptions('eraseRuns', { schema: eraseOptions, options }, (text) => new InputError(text));
   claim(options.by);
-  const { runs = [], tag, before, orphans = false } = options;
-  assertListFilter({ tag, before });
-  const isFiltered = tag !== undefined || before !== undefined;
-  if (runs.length > 0 && isFiltered) {
-    throw new InputError('runs: expected runs, or a tag or a time, got both; omit one of them');
+  const { runs = [], tag, agent, before, orphans = false } = options;
+  assertListFilter({ tag, agent, before });
+  const hasFilter = isFiltered(options);
+  if (runs.length > 0 && hasFilter) {
+    throw new InputError(
+      'runs: expected runs, or a tag, an agent, or a time, got both; omit one of them',
+    );
   }
-  if (runs.length > 0 || isFiltered || orphans) return;
+  if (runs.length > 0 || hasFilter || orphans) return;
   throw new InputError(
-    'runs: expected runs, a tag, a time, or orphans, got none; name what to erase',
+    'runs: expected runs, a tag, an agent, a time, or orphans, got none; name what to erase',
   );
+}
+
+function isFiltered({ tag, agent, before }: EraseOptions): boolean {
+  return tag !== undefined || agent !== undefined || before !== undefined;
 }
 
 function graceMs(grace: Duration): number {
@@ -247,8 +265,7 @@ async function selectRuns(
   const runs = new Map<string, ErasedRun>();
   const refused: RefusedRun[] = [];
   const names = new Set<string>();
-  const isFiltered = options.tag !== undefined || options.before !== undefined;
-  const ids = isFiltered
+  const ids = isFiltered(options)
     ? await matchingIds(sources, options, { now, refused })
     : (options.runs ?? []).map(idOf);
   for (const id of new Set(ids)) {
@@ -269,7 +286,7 @@ async function matchingIds(
   options: EraseOptions,
   { now, refused }: { readonly now: number; readonly refused: RefusedRun[] },
 ): Promise<readonly string[]> {
-  const { tag } = options;
+  const { tag, agent } = options;
   const isTimed = options.before !== undefined;
   const before = readTime(options.before, now) ?? Number.POSITIVE_INFINITY;
   const ids = new Set<string>();
@@ -281,21 +298,23 @@ async function matchingIds(
       ...(options.before !== undefined && { status: 'ended', before: options.before }),
       ...(cursor !== null && { cursor }),
     });
-    for (const { id, closedAt, unreadable } of page.rows) {
+    for (const { id, agent: of, closedAt, unreadable } of page.rows) {
       const hasEnded = closedAt !== null && Date.parse(closedAt) < before;
       if (!hasEnded && isTimed) continue;
-      // A row that cannot be read matches any tag.
+      const isUnknown = of === null && unreadable !== undefined;
+      if (agent !== undefined && of !== agent && !isUnknown) continue;
+      // A row that cannot be read matches any tag, and any agent unless it names another one.
       if (unreadable !== undefined) refused.push({ id, why: unreadable });
       else if (hasEnded) ids.add(id);
       else refused.push({ id, why: `it ${NOT_ENDED}` });
     }
     ({ cursor } = page);
   } while (cursor !== null);
-  const archived = await archivedRuns({ client, archive }, tag);
-  for (const [id, { at, isTagged, unreadable }] of archived) {
-    if (at >= before || ids.has(id) || (!isTagged && unreadable === null)) continue;
+  const archived = await archivedRuns({ client, archive }, options);
+  for (const [id, { at, isSelected, unreadable }] of archived) {
+    if (at >= before || ids.has(id) || (!isSelected && unreadable === null)) continue;
     if (await exists(client, id)) continue;
-    if (isTagged) ids.add(id);
+    if (isSelected) ids.add(id);
     else refused.push({ id, why: unreadable ?? '' });
   }
   return [...ids];
@@ -305,44 +324,53 @@ async function matchingIds(
 interface InArchive {
   /** The time of its last event there: Unix time in ms. */
   readonly at: number;
-  readonly isTagged: boolean;
-  /** Why its tags are unknown; null if they could be read. */
+  /** Whether it has the tags and the agent. */
+  readonly isSelected: boolean;
+  /** Why that is unknown; null if it could be read. */
   readonly unreadable: string | null;
 }
 
 /** Returns the runs of the archive by their ids. */
 async function archivedRuns(
   { client, archive }: Pick<ErasureSources, 'client' | 'archive'>,
-  tag: EraseOptions['tag'],
+  filter: Pick<EraseOptions, 'tag' | 'agent'>,
 ): Promise<ReadonlyMap<string, InArchive>> {
   const found = new Map<string, InArchive>();
   for await (const { history, json } of archive.erasure?.all(client.options.namespace) ?? []) {
     const read = archivedHistory(json);
     if (read === null) continue;
-    const known = found.get(read.id) ?? { at: 0, isTagged: false, unreadable: null };
-    const tagged = known.isTagged || (await hasTags(client, read, tag));
+    const known = found.get(read.id) ?? { at: 0, isSelected: false, unreadable: null };
+    const selected = known.isSelected || (await matches(client, read, filter));
     found.set(read.id, {
       at: Math.max(known.at, history.at),
-      isTagged: tagged === true,
-      unreadable: typeof tagged === 'string' ? tagged : known.unreadable,
+      isSelected: selected === true,
+      unreadable: typeof selected === 'string' ? selected : known.unreadable,
     });
   }
   return found;
 }
 
-/** Returns whether a run has all these tags, or why that is unknown. */
-async function hasTags(
+/**
+ * Returns whether a run has all these tags and this agent, and no other run has called it, or why that is
+ * unknown.
+ */
+async function matches(
   client: ErasureSources['client'],
-  read: NonNullable<ReturnType<typeof archivedHistory>>,
-  tag: EraseOptions['tag'],
+  { id, history }: NonNullable<ReturnType<typeof archivedHistory>>,
+  { tag = [], agent }: Pick<EraseOptions, 'tag' | 'agent'>,
 ): Promise<boolean | string> {
-  if (tag === undefined) return true;
+  const { parentWorkflowExecution: caller } =
+    history.events?.[0]?.workflowExecutionStartedEventAttributes ?? {};
+  if (agent !== undefined && caller) return false;
+  if (agent === undefined && tag.length === 0) return true;
   try {
-    const [first] = (await decodeHistory(client, read.id, read.history)).events ?? [];
+    const [first] = (await decodeHistory(client, id, history)).events ?? [];
     const started = first && decodeEvent(first);
     const input = started?.type === 'started' && isObject(started.input) ? started.input : {};
-    const { tags } = input;
-    return [tag].flat().every((one) => Array.isArray(tags) && tags.includes(one));
+    const { tags, agent: of } = input;
+    if (agent !== undefined && typeof of !== 'string') return 'its agent cannot be read';
+    const isTagged = [tag].flat().every((one) => Array.isArray(tags) && tags.includes(one));
+    return isTagged && (agent === undefined || of === agent);
   } catch (error) {
     return messageOf(error);
   }

@@ -2,7 +2,12 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { isNotFound } from '../../history/segments.js';
 import { describeWorkflow, listWorkflows } from '../../temporal/server-answers.js';
 import { queryTerm } from '../run-row.js';
-import { type ErasureCounts, type ErasureRecord, writeRecord } from '../../storage/erasure-log.js';
+import {
+  type ErasureCounts,
+  type ErasureRecord,
+  readRecords,
+  writeRecord,
+} from '../../storage/erasure-log.js';
 import { type ErasureSources, messageOf, usedBlobs } from './references.js';
 import type { ErasedRun } from './targets.js';
 
@@ -72,6 +77,8 @@ interface BlobPlan {
   readonly unreadable: readonly string[];
 }
 
+const NO_RECORDS = { records: [] };
+
 /** Decides which texts of erasures stay. */
 export async function planBlobs(
   sources: ErasureSources,
@@ -79,7 +86,11 @@ export async function planBlobs(
   before: number,
 ): Promise<BlobPlan> {
   const stored = await listBlobs(sources);
-  const erased = new Set(records.flatMap(({ runs }) => runs.flatMap(({ segments }) => segments)));
+  const { erasure: log } = sources.archive;
+  const logged = log ? await readRecords(log, sources.client.options.namespace) : NO_RECORDS;
+  // What another erasure is about to remove is no use of a text: else each leaves it to the other one.
+  const all = [...records, ...logged.records.filter(({ endedAt }) => endedAt === null)];
+  const erased = new Set(all.flatMap(({ runs }) => runs.flatMap(({ segments }) => segments)));
   const named = new Set(records.flatMap(({ blobs }) => blobs));
   const found = [...named].filter((name) => stored.has(name));
   if (found.length === 0) return { keep: [], unreadable: [] };
@@ -108,7 +119,7 @@ export async function perform(
   record: ErasureRecord,
   { before, plan }: { readonly before: number; readonly plan?: BlobPlan },
 ): Promise<Performed> {
-  const { archive, blobs } = sources;
+  const { archive, blobs, signal } = sources;
   const { namespace } = record;
   if (archive.erasure) await writeRecord(archive.erasure, record);
   const { keep: all, unreadable } = plan ?? (await planBlobs(sources, [record], before));
@@ -122,6 +133,7 @@ export async function perform(
   for (const { id, segments } of record.runs) {
     for (const entry of await archive.list({ namespace, id })) {
       if (!segments.includes(entry.runId)) continue;
+      signal?.throwIfAborted();
       await attempt(`archived ${entry.runId}`, async () => {
         await archive.erasure?.remove({ namespace, id }, entry);
       });
@@ -129,6 +141,7 @@ export async function perform(
   }
   for (const sha256 of record.blobs) {
     if (kept.has(sha256)) continue;
+    signal?.throwIfAborted();
     await attempt(`blob ${sha256}`, async () => {
       const isRemoved = await blobs.erasure?.remove({ sha256 }, before);
       if (isRemoved === false) fresh.push({ what: 'blob', name: sha256, why: 'grace' });
@@ -138,6 +151,7 @@ export async function perform(
   for (const { id, segments } of record.runs) {
     // The newest segment last: it leads to the others.
     for (const runId of segments.toReversed()) {
+      signal?.throwIfAborted();
       await attempt(`history ${runId}`, async () => {
         if (isBlocked) throw new Error('it stays until the rest is removed');
         await removeHistory(sources, id, runId);
@@ -184,7 +198,7 @@ async function removeHistory({ client }: ErasureSources, id: string, runId: stri
 
 /** Returns what is still there of what was to be removed. */
 async function lookAgain(
-  { client, archive, blobs }: ErasureSources,
+  { client, archive, blobs, signal }: ErasureSources,
   record: ErasureRecord,
   failures: ReadonlyMap<string, string>,
 ): Promise<readonly LeftOver[]> {
@@ -203,7 +217,7 @@ async function lookAgain(
       const isGone = async (): Promise<boolean> =>
         !(await exists(client, id, runId)) && !(await isListed(client, id, runId));
       while (!failures.has(`history ${runId}`) && !(await isGone()) && Date.now() < until)
-        await pause(LOOK_EVERY_MS);
+        await pause(LOOK_EVERY_MS, undefined, { ...(signal && { signal }) });
       if (!(await isGone())) note({ what: 'history', name: runId, why: 'failed' });
     }
   }

@@ -21,6 +21,8 @@ export interface ErasureSources {
   readonly blobs: BlobStore;
   /** The namespaces whose runs use the stores; absent: all of the server. */
   readonly namespaces?: readonly string[] | undefined;
+  /** Interrupts an erasure, which the next one then continues. */
+  readonly signal?: AbortSignal;
 }
 
 /** The texts of the blob store that must stay. */
@@ -82,6 +84,7 @@ export async function usedBlobs(
   const names = new Set<string>();
   const unreadable: string[] = [];
   const attempt = async (read: () => Promise<readonly string[]>): Promise<void> => {
+    sources.signal?.throwIfAborted();
     try {
       for (const text of await read()) for (const name of namesIn(text, stored)) names.add(name);
     } catch (error) {
