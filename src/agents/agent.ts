@@ -15,6 +15,7 @@ import type { GraphDefinition } from '../core/definition/graph-definition.js';
 import type { Rule } from '../core/definition/rules.js';
 import type { ParentClose } from '../core/definition/tool-definition.js';
 import type { Json, JsonObject } from '../core/text/json.js';
+import type { Duration } from '../core/text/text.js';
 import type { PromptMessage } from '../core/transcript/messages.js';
 import type { McpServer } from '../mcp/mcp-server.js';
 import type { ModelReply, ModelRequest, ModelTool } from '../models/model.js';
@@ -279,6 +280,13 @@ export interface AgentOptions<
    * window; default 0.75 and 0.25. `false` disables it.
    */
   readonly compaction?: Partial<Compaction> | false;
+  /**
+   * How long ended runs of the agent stay, counted from their end; at least an hour. A worker that
+   * serves the agent looks every hour, and erases older ones with the runs that they have called. It
+   * applies to all runs, because no run pins it. A duration: ms, or words such as '90 days'. Default:
+   * until someone erases them, or the server's own retention ends.
+   */
+  readonly retention?: Duration;
 
   // Texts
 
@@ -340,6 +348,8 @@ export interface Agent<Output = unknown, Prompts = unknown, Args = unknown>
   readonly callSettings?: readonly string[];
   /** Null disables compaction; if absent, the default shares apply. */
   readonly compaction?: Compaction | null;
+  /** How long ended runs stay, in ms; if absent, nothing is erased. A run does not pin it. */
+  readonly retentionMs?: number;
   readonly description: string;
   readonly mcp: readonly McpServer[];
   /** The agents that this one calls; a worker that serves this agent also serves them. */

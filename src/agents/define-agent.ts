@@ -4,6 +4,7 @@ import { COMPACTION } from '../core/rules/compaction.js';
 import type { Compaction, ModelSettings } from '../core/definition/definition.js';
 import { computerHandler, nativeToolsOf } from '../core/input/turn-settings.js';
 import type { Json } from '../core/text/json.js';
+import { toMs } from '../core/text/text.js';
 import { rulesInMs } from '../core/definition/rules.js';
 import type { TemplateArgs } from '../prompts/template.js';
 import { agentTool } from '../tools/built-in/workflow-tools.js';
@@ -73,6 +74,7 @@ export function defineAgent<
     ...(options.callSettings && { callSettings: [...new Set(options.callSettings)].toSorted() }),
     forkFrom: [...new Set(options.forkFrom)].toSorted(),
     ...(options.compaction !== undefined && { compaction: withDefaults(options.compaction) }),
+    ...(options.retention !== undefined && { retentionMs: toMs(options.retention) }),
     description: options.description ?? '',
     mcp: options.mcp ?? [],
     agents: called.map(({ agent }) => agent),

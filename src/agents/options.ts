@@ -10,6 +10,7 @@ import {
 } from '../core/input/turn-settings.js';
 import { COMPACTION } from '../core/rules/compaction.js';
 import { isObject, isTooDeep } from '../core/text/json.js';
+import { MAX_DURABLE_MS } from '../core/text/text.js';
 import type { McpServer } from '../mcp/mcp-server.js';
 import type { Template } from '../prompts/template.js';
 import { isTool } from '../tools/tool.js';
@@ -211,6 +212,12 @@ function reasonAgainst(name: string): string | null {
 /** All answers of a turn stay in one segment of the history. */
 const MAX_ATTEMPTS = 100;
 const attemptTime = duration({ maxMs: 60 * 60_000, range: 'at most 1 hour' });
+/** Workers look every hour. */
+const retention = duration({
+  minMs: 60 * 60_000,
+  maxMs: MAX_DURABLE_MS,
+  range: 'at least 1 hour, at most 100 years',
+});
 
 const agentName = z
   .string()
@@ -330,6 +337,7 @@ const agentOptions = z.strictObject({
     .preprocess((given) => (typeof given === 'function' ? { save: given } : given), rememberOptions)
     .optional(),
   compaction: z.preprocess((given) => (given === false ? {} : given), compactionOptions).optional(),
+  retention: retention.optional(),
   rules: z.unknown().optional(),
   texts: agentTexts.optional(),
   prompts: z.record(agentName, promptOptions).optional(),

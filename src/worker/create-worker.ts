@@ -126,6 +126,7 @@ async function start({
       ...(deployed && { workerDeploymentOptions: versioningOptions(deployed) }),
     });
     onShutdown(worker, parts.stop);
+    parts.startRetention(() => worker.client);
     const leave = pollsHere({ namespace, taskQueue });
     const stopped = worker.run().finally(async () => {
       leave();

@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { Context } from '@temporalio/activity';
+import type { Client } from '@temporalio/client';
 import {
   DefaultLogger,
   type LogEntry,
@@ -39,6 +40,7 @@ import { perdureHome } from '../storage/files.js';
 import { createAttributeLookup } from '../temporal/grpc.js';
 import { readResultTool } from '../tools/built-in/default-tools.js';
 import { type SharedWorkerOptions, mergeRequestOptions, mergeRequestSettings } from './options.js';
+import { startRetention } from './retention.js';
 import { collectSecretNames } from './secret-names.js';
 
 /** The parts of a worker that runs agents. */
@@ -46,6 +48,8 @@ export interface WorkerParts {
   readonly activities: Activities;
   /** Signals to the activities that the worker is starting to shut down. */
   readonly stop: () => void;
+  /** Begins to erase ended runs by the retention of the agents, until `stop` or `close`. */
+  readonly startRetention: (clientOf: () => Client | undefined) => void;
   /** Closes what the activities have opened, after the last one has ended. Never rejects. */
   readonly close: () => Promise<void>;
 }
@@ -85,7 +89,9 @@ export function createWorkerParts(
     options.blobs === undefined
       ? workerStore(stores.blobs, { verified: true })
       : workerStore(options.blobs);
-  const blobs = sealedBlobs(stored, keyringFrom(config.encryption, env));
+  const keyring = keyringFrom(config.encryption, env);
+  const blobs = sealedBlobs(stored, keyring);
+  const archive = options.archive ?? stores.archive;
   const agents = createAgentCatalog(definitions, {
     defaultModel: env['PERDURE_MODEL'] ?? '',
     builtIn: [readResultTool(blobs)],
@@ -101,7 +107,7 @@ export function createWorkerParts(
   const activities = createActivities({
     agents,
     blobs,
-    archive: options.archive ?? stores.archive,
+    archive,
     toolLock: options.toolLock ?? stores.toolLock,
     models: modelCatalog,
     transcripts: createTranscriptCache({
@@ -120,10 +126,22 @@ export function createWorkerParts(
     captureContent: env[CAPTURE_CONTENT]?.trim().toLowerCase() === 'true',
     stopping: stopping.signal,
   });
+  const stop = (): void => stopping.abort();
   const close = async (): Promise<void> => {
+    stop();
     await Promise.all([budgeted.close(), mcp.close()]);
   };
-  return { activities, stop: () => stopping.abort(), close };
+  return {
+    activities,
+    stop,
+    startRetention: (clientOf) => {
+      const erasable = sealedBlobs(options.blobs ?? stores.blobs, keyring);
+      const { signal } = stopping;
+      const all = withCalled(definitions);
+      startRetention({ agents: all, archive, blobs: erasable, signal }, clientOf);
+    },
+    close,
+  };
 }
 
 /** Throws an `InputError` if the price of an agent's model is unknown and a budget is in money. */

@@ -50,7 +50,7 @@ export function perdurePlugin(given: PluginOptions): PerdurePlugin {
     ...(encryption && { encryption }),
   });
   /** The parts of each worker, by one of its activities. */
-  const parts = new WeakMap<object, Pick<WorkerParts, 'stop' | 'close'>>();
+  const parts = new WeakMap<object, Omit<WorkerParts, 'activities'>>();
   return {
     name: NAME,
     async configureWorker(theirs) {
@@ -62,8 +62,8 @@ export function perdurePlugin(given: PluginOptions): PerdurePlugin {
       if (theirs.workflowsPath !== undefined) assertSameSdk(theirs.workflowsPath);
       await assertEngine(theirs.workflowBundle);
       const keyring = keyringFrom(encryption, options.env ?? process.env);
-      const { activities, stop, close } = createWorkerParts(config, options);
-      parts.set(activities.loadAgent, { stop, close });
+      const { activities, ...own } = createWorkerParts(config, options);
+      parts.set(activities.loadAgent, own);
       return {
         ...theirs,
         ...(await mergeSettings(theirs)),
@@ -76,6 +76,7 @@ export function perdurePlugin(given: PluginOptions): PerdurePlugin {
       const own = parts.get(worker.options.activities.get('loadAgent') ?? worker);
       if (own === undefined) return await next(worker);
       (await import('./parts.js')).onShutdown(worker, own.stop);
+      own.startRetention(() => worker.client);
       const { namespace, taskQueue } = worker.options;
       // Clients of this process read its deltas directly.
       const leave = pollsHere({ namespace, taskQueue });

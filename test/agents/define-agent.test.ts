@@ -36,6 +36,8 @@ describe('defineAgent', () => {
     });
     expect(defineLoosely({ retrieve: () => [] })).toHaveProperty('retrieve.timeoutMs', 30_000);
     expect(defineLoosely({ forkFrom: ['b', 'a', 'b'] })).toHaveProperty('forkFrom', ['a', 'b']);
+    expect(defineLoosely({})).not.toHaveProperty('retentionMs');
+    expect(defineLoosely({ retention: '1h' })).toHaveProperty('retentionMs', 3_600_000);
   });
 
   test.each([
@@ -98,6 +100,12 @@ describe('defineAgent', () => {
     [{ compaction: true }, 'compaction: expected object, got true'],
     [{ compaction: { at: 0.2 } }, 'compaction: expected `keep` below `at`, got an object'],
     [{ compaction: { keep: 1 } }, 'compaction.keep: expected number to be <1, got 1'],
+    [
+      { retention: '59 minutes' },
+      'agent "a": retention: expected a whole number of ms or words such as "30 seconds" or "2 days", got "59 minutes"; at least 1 hour, at most 100 years',
+    ],
+    [{ retention: '101 years' }, 'retention: expected a whole number of ms'],
+    [{ retention: 0 }, 'retention: expected a whole number of ms'],
     [{ limits: { step: 1 } }, 'agent "a": limits.step'],
   ])('refuses %o', (changes, message) => {
     expect(() => defineLoosely(changes)).toThrow(message);

@@ -36,6 +36,7 @@ describe('the options of an agent', () => {
       agents: [desk],
       texts: { closing: 'Stop now.' },
       forkFrom: ['desk'],
+      retention: '90 days',
       ...rest,
     });
     expect(planner.tools.names).toEqual(['desk']);
@@ -43,6 +44,7 @@ describe('the options of an agent', () => {
     expect(planner).toMatchObject({
       compaction: null,
       forkFrom: ['desk'],
+      retentionMs: 90 * 24 * 3_600_000,
       texts: { closing: 'Stop now.' },
     });
     expect(planner.retrieve).not.toBeNull();

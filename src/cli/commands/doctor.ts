@@ -1,3 +1,4 @@
+import { withCalled } from '../../agents/agent-definition.js';
 import { type Config, budgetsOf } from '../../config.js';
 import { printable } from '../../core/text/text.js';
 import { redactJson, redactMessage } from '../../secrets/redact.js';
@@ -101,13 +102,23 @@ async function examine(
   const { finding: found, server, embedded } = await findServerInUse(context, config);
   const taskQueue = options.taskQueue ?? resolveTaskQueue(config, env);
   const agents = config.agents.map(({ name }) => name);
+  const retained = withCalled(config.agents).flatMap(({ name, retentionMs }) =>
+    retentionMs === undefined ? [] : [{ name, retentionMs }],
+  );
   const models = await modelFindings(config, env);
   const workerCommand = (queue: string): string => {
     if (queue === taskQueue) return nextCommandAbout(context, ['worker']);
     const { config: _, ...place } = options;
     return nextCommandAbout({ options: { ...place, taskQueue: queue } }, ['worker']);
   };
-  const place = { env, taskQueue, agents, workerCommand, hasTenants: hasTenants(config) };
+  const place = {
+    env,
+    taskQueue,
+    agents,
+    retained,
+    workerCommand,
+    hasTenants: hasTenants(config),
+  };
   const findings: readonly Finding[] = [
     versionsFinding(),
     configuration,

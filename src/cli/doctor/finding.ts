@@ -24,6 +24,8 @@ export interface CheckTarget {
   readonly taskQueue: string;
   /** The names of the agents of the configuration. */
   readonly agents: readonly string[];
+  /** The agents with a retention of their own, in ms. */
+  readonly retained: readonly { readonly name: string; readonly retentionMs: number }[];
   /** Whether the configuration has budgets or principals of tenants. */
   readonly hasTenants: boolean;
   /** Returns the command that starts a worker of this configuration on a task queue. */

@@ -206,7 +206,7 @@ export async function serverFindings(place: CheckTarget): Promise<readonly Findi
   const options = { env: connectionEnv(env, server), timeoutMs };
   try {
     const found = await withConnection(server.address, options, async (connection) => [
-      await skipIfForbidden('namespace', () => retention(connection, server)),
+      await skipIfForbidden('namespace', () => retention(connection, place)),
       await skipIfForbidden('search attributes', () => attributes(connection, server)),
       await skipIfForbidden('worker', () => workers(connection, place)),
       ...(await routes(connection, place)),
@@ -251,16 +251,29 @@ async function skipIfForbidden(name: string, look: () => Promise<Finding>): Prom
   }
 }
 
-async function retention(connection: Connection, { namespace }: ServerHandle): Promise<Finding> {
+async function retention(
+  connection: Connection,
+  { server: { namespace }, retained }: CheckTarget,
+): Promise<Finding> {
   const hours = await retentionHours(connection, namespace);
   const data = { namespace, retentionHours: hours };
   const kept =
     hours === null ? 'retention unknown' : `keeps closed runs for ${formatSpan(hours * HOUR_MS)}`;
   const text = `${visible(namespace)}, ${kept}`;
-  if (hours === null || hours >= SHORT_HOURS) return { name: 'namespace', level: 'ok', text, data };
+  const longer = retained.filter(
+    ({ retentionMs }) => retentionMs > (hours ?? Number.POSITIVE_INFINITY) * HOUR_MS,
+  );
+  const isShort = hours !== null && hours < SHORT_HOURS;
+  if (!isShort && longer.length === 0) return { name: 'namespace', level: 'ok', text, data };
+  const most = Math.max(720, ...longer.map(({ retentionMs }) => Math.ceil(retentionMs / HOUR_MS)));
+  const agents = longer.map(({ name, retentionMs }) => `${name} (${formatSpan(retentionMs)})`);
   const fix =
-    'transcripts and histories are deleted after that; keep them longer with: ' +
-    `temporal operator namespace update -n ${shellWord(namespace)} --retention 720h`;
+    'transcripts and histories are deleted after that' +
+    (longer.length === 0
+      ? ''
+      : `, before the \`retention\` of ${agents.join(', ')}, unless archived`) +
+    '; keep them longer with: ' +
+    `temporal operator namespace update -n ${shellWord(namespace)} --retention ${most}h`;
   return { name: 'namespace', level: 'note', text, fix, data };
 }
 
