@@ -1,5 +1,5 @@
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
-import { NoRunError } from '../core/errors.js';
+import { NoRunError, UnreadableError } from '../core/errors.js';
 import { visible } from '../core/state/summaries.js';
 import { isObject, parseJson, textField } from '../core/text/json.js';
 import {
@@ -256,7 +256,8 @@ export async function deletedRunMessage(
 }
 
 /**
- * Returns a run, the run that it was forked from, and so on, back to the oldest one still stored.
+ * Returns a run, the run that it was forked from, and so on, back to the oldest one that is still stored and
+ * can be decoded. Rejects if the server does not answer, and with an `ArchiveError`.
  */
 export async function readLineage(
   client: Client,
@@ -266,7 +267,12 @@ export async function readLineage(
   const lineage: string[] = [];
   for (let run: string | undefined = id; run !== undefined && !lineage.includes(run);) {
     lineage.push(run);
-    const reading: RunReading | null = await readRun(client, run, { archive }).catch(() => null);
+    const reading: RunReading | null = await readRun(client, run, { archive }).catch(
+      (error: unknown) => {
+        if (NoRunError.isInstance(error) || UnreadableError.isInstance(error)) return null;
+        throw error;
+      },
+    );
     run = reading?.view.state?.forkedFrom?.run;
   }
   return lineage;

@@ -175,9 +175,13 @@ export function sightOf(
 
 const yes = (): boolean => true;
 
-/** A run that the principal may not see, or that was deleted in the meantime. */
-function no(error: unknown): boolean {
-  if (NoRunError.isInstance(error) || error instanceof HttpError) return false;
+/**
+ * Returns null for the error of `openRun` about a run that the principal may not see, or that was deleted in
+ * the meantime. Throws any other error.
+ */
+export function unseen(error: unknown): null {
+  if (NoRunError.isInstance(error) || error instanceof HttpError) return null;
+const no = (error: unknown): boolean => unseen(error) !== null;
   throw error;
 }
 
@@ -200,7 +204,7 @@ async function identify(
   const agent = typeof named === 'string' ? named : await agentOf(client, id, runId);
   const root = rootExecution?.workflowId ?? id;
   const ownerMemo: unknown =
-    root === '' || root === id ? memo : (await describeRun(client, root).catch(() => null))?.memo;
+    root === '' || root === id ? memo : (await describeRun(client, root).catch(unseen))?.memo;
   const isOwn = isObject(ownerMemo) && ownerMemo[STARTED_BY] === principal.name;
   const request = isObject(memo) ? textField(memo, REQUEST) || null : null;
   return { id, agent, tenant: priority?.fairnessKey ?? '', isOwn, request };

@@ -109,11 +109,12 @@ export async function openServer(
   const parts: DoorParts = { place, limits, waitMs, streams: streamCounter(limits), isVerified };
   const app = new Hono<Guarded>();
   const logFailure = (what: string, error: unknown): void =>
-    log(`${what}: ${redactMessage((error instanceof Error && error.stack) || String(error))}`);
+    log(`${what}: ${redactMessage(stacksOf(error))}`);
   app.onError((error, { req }) => {
-    const { status, body, headers } = inFormOf(req.path, errorAnswer(error));
+    const found = errorAnswer(error);
+    const { status, body, headers } = inFormOf(req.path, found);
     // A client that has disconnected is not a failure of the server.
-    if (status === 500 && !req.raw.signal.aborted) logFailure(`${req.method} ${req.path}`, error);
+    if (found.isHidden && !req.raw.signal.aborted) logFailure(`${req.method} ${req.path}`, error);
     return answerJson(body, status, headers);
   });
   app.notFound(({ req }) => {
@@ -161,6 +162,18 @@ const SECURITY = {
   'cross-origin-resource-policy': 'same-origin',
   'x-frame-options': 'DENY',
 };
+
+/** How many causes of an error the log has. */
+const MAX_CAUSES = 4;
+
+/** Returns the stacks of an error and of its causes. */
+function stacksOf(error: unknown, causes = MAX_CAUSES): string {
+  if (!(error instanceof Error)) return String(error);
+  const own = error.stack || String(error);
+  const { cause } = error;
+  if (cause === undefined || causes === 0) return own;
+  return `${own}\ncaused by: ${stacksOf(cause, causes - 1)}`;
+}
 
 function logLine(line: string): void {
   process.stderr.write(`${line}\n`);

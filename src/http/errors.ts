@@ -88,24 +88,25 @@ export interface ErrorAnswer {
   readonly status: Status;
   readonly body: ErrorBody;
   readonly headers: Readonly<Record<string, string>>;
+  /** Whether it hides what the error says, which is for the log of the server. */
+  readonly isHidden: boolean;
 }
 
 /** Seconds after which a request may be tried again. */
 const RETRY_AFTER = 2;
 
 /**
- * Returns the answer about an error. An error that is not meant for callers is only named: its
- * message may hold data of others.
+ * Returns the answer about an error. An error that is not meant for callers is only named: its message may
+ * hold data of others, or say where Temporal and the stores are.
  */
 export function errorAnswer(error: unknown): ErrorAnswer {
   if (error instanceof HttpError) {
     const { status, code, message, fix, headers } = error;
     return answer(status, { code, message, fix }, headers);
   }
+  if (NoServerError.isInstance(error)) return retryable('no_server', NO_SERVER);
   if (!PerdureError.isInstance(error)) {
-    if (isUnanswered(error)) return retryable('no_server', 'the Temporal server does not answer');
-    const message = 'the server failed on this request; its log has the error';
-    return answer(500, { code: 'unexpected', message, fix: null });
+    return isUnanswered(error) ? retryable('no_server', NO_SERVER) : hidden('unexpected');
   }
   const { code } = error;
   const told = { code, ...withFix(error.message) };
@@ -115,12 +116,30 @@ export function errorAnswer(error: unknown): ErrorAnswer {
   if (RefusedError.isInstance(error)) {
     return answer(409, { ...told, ...(error.reason && { reason: error.reason }) }, NO_RETRY);
   }
-  if (NotDeliveredError.isInstance(error) || NoServerError.isInstance(error)) {
-    return retryable(code, error.message);
-  }
+  if (NotDeliveredError.isInstance(error)) return retryable(code, undelivered(error));
   if (ResultLostError.isInstance(error)) return answer(410, told);
   if (UnreadableError.isInstance(error)) return answer(422, told);
-  return answer(500, told);
+  return hidden(code);
+}
+
+const NO_SERVER = 'the Temporal server does not answer';
+
+/** Why a worker did not answer. */
+const OF_WORKER = {
+  missing: 'no worker is running',
+  silent: 'the worker does not answer',
+} as const;
+
+/** Says why there was no answer, without the address and the task queue. */
+function undelivered({ worker, mayArrive }: NotDeliveredError): string {
+  const why = worker === null ? 'the run did not answer' : OF_WORKER[worker];
+  return mayArrive ? `${why}; what was sent may still take effect` : why;
+}
+
+/** Returns the answer about an error that only the log describes. */
+function hidden(code: string): ErrorAnswer {
+  const message = 'the server failed on this request; its log has the error';
+  return { ...answer(500, { code, message, fix: null }), isHidden: true };
 }
 
 /** Clients of OpenAI repeat requests after these statuses; every request here is safe to repeat. */
@@ -128,7 +147,8 @@ const NO_RETRY = { 'x-should-retry': 'false' };
 
 function retryable(code: string, message: string): ErrorAnswer {
   const headers = { 'retry-after': String(RETRY_AFTER), 'x-should-retry': 'true' };
-  return answer(503, { code, message, fix: 'repeat the request; it is safe to repeat' }, headers);
+  const fix = 'repeat the request; it is safe to repeat';
+  return { ...answer(503, { code, message, fix }, headers), isHidden: true };
 }
 
 function answer(
@@ -138,7 +158,7 @@ function answer(
 ): ErrorAnswer {
   const message = printable(redactMessage(error.message));
   const fix = error.fix === null ? null : printable(redactMessage(error.fix));
-  return { status, body: { error: { ...error, message, fix } }, headers };
+  return { status, body: { error: { ...error, message, fix } }, headers, isHidden: false };
 }
 
 /** Splits a message of the form `field: expected X, got Y; fix`. */

@@ -64,8 +64,8 @@ interface ToolParts {
 /** Makes failed results of errors, in the words of the HTTP API. */
 function answering({ log }: Pick<ToolParts, 'log'>): ReturnType<typeof failuresAs> {
   return failuresAs((thrown) => {
-    const { status, body } = errorAnswer(thrown);
-    if (status === 500) log(thrown);
+    const { body, isHidden } = errorAnswer(thrown);
+    if (isHidden) log(thrown);
     const { code, message, fix } = body.error;
     return { code, message: inToolTerms(fix === null ? message : `${message}; ${fix}`) };
   });

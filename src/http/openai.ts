@@ -52,7 +52,7 @@ const PATHS = /^\/v1\/(?:responses|conversations|models|chat)(?:\/|$)/;
 export function inFormOf(
   path: string,
   { status, body, headers }: ErrorAnswer,
-): Omit<ErrorAnswer, 'body'> & { readonly body: object } {
+): Pick<ErrorAnswer, 'status' | 'headers'> & { readonly body: object } {
   if (!PATHS.test(path)) return { status, body, headers };
   const { code, message, fix } = body.error;
   const text = fix === null ? message : `${message}; ${fix}`;

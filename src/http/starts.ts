@@ -4,7 +4,7 @@ import { IdTakenError } from '../core/errors.js';
 import { canonicalJson, sha256Hex } from '../core/text/json.js';
 import type { Attachment } from '../core/transcript/messages.js';
 import { newRunId } from '../updates/start.js';
-import { type Place, openRun, startMemo } from './access.js';
+import { type Place, openRun, startMemo, unseen } from './access.js';
 import type { AttachmentInput } from './attachment-input.js';
 import type { Principal } from './principals.js';
 
@@ -42,7 +42,7 @@ export async function startOrFind(
     return { id: (await start(startMemo(principal, digest))).id, repeated: false };
   } catch (error) {
     if (!IdTakenError.isInstance(error)) throw error;
-    const found = await openRun(place, { principal, right: 'read', run: id }).catch(() => null);
+    const found = await openRun(place, { principal, right: 'read', run: id }).catch(unseen);
     if (found?.isOwn && found.request === digest) return { id, repeated: true };
     throw new IdTakenError(
       `id: expected a new id, got "${id}", which another request has used; choose another one`,

@@ -1,10 +1,18 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { auditRuns } from '../../src/client/audit.js';
+import { Client, Connection } from '@temporalio/client';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
+import { auditRuns } from '../../src/client/audit.js';
+import { openClient, partsOfClient } from '../../src/client/create-client.js';
+import { NotDeliveredError } from '../../src/core/errors.js';
+import { createServer } from '../../src/http.js';
+import { errorAnswer } from '../../src/http/errors.js';
+import { readLineage } from '../../src/history/read-run.js';
+import { BlobError } from '../../src/storage/blob-store.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { type HttpDesk, openHttpDesk } from '../support/http-desk.js';
+import { childOf } from '../support/child-runs.js';
+import { type HttpDesk, keyOf, openHttpDesk } from '../support/http-desk.js';
 
 const guarded = defineAgent({
   name: 'guarded',
@@ -23,19 +31,37 @@ const guarded = defineAgent({
   rules: [{ tool: 'pay', then: 'ask', deciders: ['group:ops'] }],
 });
 
+const helper = defineAgent({
+  name: 'helper',
+  description: 'helps',
+  instructions: 'x',
+  decide: async () => ({ answer: 'helped' }),
+});
+const chief = defineAgent({
+  name: 'chief',
+  instructions: 'x',
+  agents: [helper],
+  decide: async ({ messages }) => {
+    const result = messages.find(({ role }) => role === 'tool');
+    if (result !== undefined) return { answer: result.text };
+    return { calls: [{ name: 'helper', arguments: { message: 'help' } }] };
+  },
+});
+
+const serve = {
+  principals: {
+    ann: { rights: { '*': 'all' }, groups: ['ops'] },
+    bob: { rights: { desk: ['start'], guarded: 'all', chief: ['start'], helper: ['start'] } },
+    cid: { rights: { guarded: ['read', 'start', 'talk'] } },
+  },
+} as const;
+
 let desk: HttpDesk;
 
 const path = (id: string, rest = ''): string => `/v1/runs/${encodeURIComponent(id)}${rest}`;
 
 beforeAll(async () => {
-  const serve = {
-    principals: {
-      ann: { rights: { '*': 'all' }, groups: ['ops'] },
-      bob: { rights: { desk: ['start'], guarded: 'all' } },
-      cid: { rights: { guarded: ['read', 'start', 'talk'] } },
-    },
-  } as const;
-  desk = await openHttpDesk(['ann', 'bob', 'cid'], serve, { agents: [guarded] });
+  desk = await openHttpDesk(['ann', 'bob', 'cid'], serve, { agents: [guarded, chief] });
 });
 afterAll(async () => {
   await desk.close();
@@ -169,4 +195,103 @@ test('a message with the id of another sender is another message', async () => {
   const said = messages.filter(({ role }) => role === 'user').map(({ text }) => text);
   expect(said).toEqual(['begin', 'of bob', 'of ann']);
   await desk.client.close(id);
+});
+
+/** Lets no answer of Temporal about a run reach the desk. Returns the function that ends this. */
+function loseAnswersAbout(id: string): () => void {
+  const { workflowService } = partsOfClient(desk.client).client;
+  const describe = workflowService.describeWorkflowExecution.bind(workflowService);
+  const details = 'connect 10.0.0.7:7233';
+  const lose = async (request: Parameters<typeof describe>[0]) => {
+    if (request.execution?.workflowId !== id) return await describe(request);
+    const error = new Error(`14 UNAVAILABLE: ${details}`);
+    throw Object.assign(error, { code: 14, details, metadata: {} });
+  };
+  const spied = vi.spyOn(workflowService, 'describeWorkflowExecution').mockImplementation(lose);
+  return () => spied.mockRestore();
+}
+
+test('a run about which Temporal does not answer is neither taken nor hidden', async () => {
+  const lines: string[] = [];
+  const env = { PERDURE_SERVE_KEYS: `bob:${keyOf('bob')}` };
+  const log = (line: string): void => void lines.push(line);
+  const key = randomUUID();
+  await using server = await createServer({ client: desk.client, serve, env, log });
+  const send = async (to: string, body?: object) => {
+    const headers = {
+      authorization: `Bearer ${keyOf('bob')}`,
+      'content-type': 'application/json',
+      'idempotency-key': key,
+    };
+    const given = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) };
+    const answer = await server.fetch(new Request(`http://127.0.0.1${to}`, { headers, ...given }));
+    return { status: answer.status, body: await answer.json() };
+  };
+  const start = { agent: 'chief', message: 'x' };
+  const { body: started } = await send('/v1/runs', start);
+  const { id } = started as { readonly id: string };
+  expect((await desk.client.result(id)).answer).toBe('helped');
+  const child = await childOf(desk.rig.client, desk.rig.client.workflow.getHandle(id));
+  const restore = loseAnswersAbout(id);
+  const answers = [await send('/v1/runs', start), await send(path(child.workflowId))];
+  restore();
+  const unanswered = { status: 503, body: { error: { code: 'no_server' } } };
+  expect(answers).toMatchObject([unanswered, unanswered]);
+  expect(await send('/v1/runs', start)).toMatchObject({ body: { id, repeated: true } });
+  expect((await send(path(child.workflowId))).status).toBe(200);
+  // Where Temporal is, only the log says.
+  expect(JSON.stringify(answers)).not.toContain('10.0.0.7');
+  expect(lines.filter((line) => line.includes('10.0.0.7'))).toHaveLength(2);
+});
+
+test('the runs from which a run was forked do not end at one about which Temporal does not answer', async () => {
+  const body = { agent: 'other', message: 'hello' };
+  const { id } = (await desk.send('/v1/runs', { body })).body;
+  await desk.client.result(id);
+  const forked = await desk.client.fork(id, { message: 'again' });
+  await desk.client.result(forked.id);
+  const { client, archive } = partsOfClient(desk.client);
+  expect(await readLineage(client, forked.id, archive)).toEqual([forked.id, id]);
+  const restore = loseAnswersAbout(id);
+  await expect(readLineage(client, forked.id, archive)).rejects.toThrow('UNAVAILABLE');
+  restore();
+});
+
+test('no answer says where Temporal, its queues, and the stores are', async () => {
+  const lines: string[] = [];
+  const connection = Connection.lazy({ address: '127.0.0.1:1', interceptors: [] });
+  const home = desk.rig.home;
+  const client = await openClient({ client: new Client({ connection }), home, env: {} });
+  await using server = await createServer({
+    client,
+    env: {},
+    log: (line) => void lines.push(line),
+  });
+  const answer = await server.fetch(new Request('http://127.0.0.1/v1/runs'));
+  expect([answer.status, await answer.json()]).toMatchObject([
+    503,
+    { error: { code: 'no_server', message: 'the Temporal server does not answer' } },
+  ]);
+  expect(lines).toEqual([expect.stringContaining('127.0.0.1:1')]);
+  await connection.close();
+  const lost = new NotDeliveredError('no worker polls task queue "hidden"', {
+    mayArrive: true,
+    worker: 'missing',
+  });
+  expect(errorAnswer(lost)).toMatchObject({
+    status: 503,
+    body: {
+      error: {
+        code: 'not_delivered',
+        message: 'no worker is running; what was sent may still take effect',
+      },
+    },
+    isHidden: true,
+  });
+  const missing = new BlobError('blob 12 is missing from /srv/hidden', { kind: 'missing' });
+  expect(errorAnswer(missing)).toMatchObject({
+    status: 500,
+    body: { error: { code: 'blob', message: expect.stringMatching(/its log has the error$/) } },
+    isHidden: true,
+  });
 });
