@@ -37,6 +37,7 @@ export type AgentRights = Readonly<Record<string, readonly Right[] | 'all'>>;
 export interface PrincipalOptions {
   /** The groups that it is in, in addition to those of its OIDC token. */
   readonly groups?: readonly string[];
+  /** Its rights; with `tenant`, about the runs of this tenant only. */
   readonly rights?: AgentRights;
   /**
    * The tenant of all runs that it starts. It sees no run of another tenant, and none without one.

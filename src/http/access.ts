@@ -9,7 +9,7 @@ import { show } from '../core/text/text.js';
 import { describeRun, readRun } from '../history/read-run.js';
 import { readSegmentStart } from '../history/segments.js';
 import { HttpError } from './errors.js';
-import type { Principal } from './principals.js';
+import type { AgentOfTenant, Principal } from './principals.js';
 
 /** An agent that the server lists and starts. */
 export type ServedAgent = KnownAgent & { readonly description: string };
@@ -56,9 +56,8 @@ export function mayDo(
   right: Right,
   run: Omit<SeenRun, 'id' | 'request'>,
 ): boolean {
-  if (principal.tenants.length > 0 && !principal.tenants.includes(run.tenant)) return false;
-  if (principal.may(right, run.agent)) return true;
-  return run.isOwn && OF_STARTER.includes(right) && principal.may('start', run.agent);
+  if (principal.may(right, run)) return true;
+  return run.isOwn && OF_STARTER.includes(right) && principal.may('start', run);
 }
 
 /**
@@ -88,7 +87,7 @@ export async function openRun(
     mayDo(principal, one, run),
   );
   if (!isSeen) throw noRun(id);
-  throw forbidden(principal, rights[0], run.agent);
+  throw forbidden(principal, rights[0], run);
 }
 
 /**
@@ -124,11 +123,16 @@ function noRun(id: string): NoRunError {
 }
 
 /** Returns the refusal for a principal that sees an agent and lacks a right. */
-export function forbidden({ name }: Principal, right: Right, agent: string): HttpError {
+export function forbidden(
+  { name, tenants }: Principal,
+  right: Right,
+  { agent, tenant }: AgentOfTenant,
+): HttpError {
+  const where = tenants.length > 1 && tenant ? ` for tenant "${visible(tenant)}"` : '';
   return new HttpError(
     403,
     'forbidden',
-    `${visible(name)} may not ${right} with agent "${visible(agent)}"`,
+    `${visible(name)} may not ${right} with agent "${visible(agent)}"${where}`,
     { fix: `give the principal the right "${right}" in \`serve.principals\` of the configuration` },
   );
 }
@@ -158,8 +162,8 @@ export function sightOf(
   const known = new Map<string, Promise<boolean>>();
   return async ({ run, agent, info }) => {
     const isAny = principal.tenants.length === 0;
-    if (agent !== null && isAny && rights.some((one) => principal.may(one, agent))) return true;
-    if (agent !== null && isAny && !principal.may('start', agent)) return false;
+    if (agent !== null && isAny && rights.some((one) => principal.may(one, { agent }))) return true;
+    if (agent !== null && isAny && !principal.may('start', { agent })) return false;
     const root = info?.rootExecution?.workflowId ?? '';
     if (agent !== null && info !== undefined && (root === '' || root === run)) {
       const isOwn = info.memo?.[STARTED_BY] === principal.name;
@@ -203,6 +207,7 @@ async function identify(
   const [named] = description.searchAttributes['AgentName'] ?? [];
   const agent = typeof named === 'string' ? named : await agentOf(client, id, runId);
   const root = rootExecution?.workflowId ?? id;
+  // The memo of the run above all callers says who has started it, unless the server has deleted that.
   const ownerMemo: unknown =
     root === '' || root === id ? memo : (await describeRun(client, root).catch(unseen))?.memo;
   const isOwn = isObject(ownerMemo) && ownerMemo[STARTED_BY] === principal.name;

@@ -28,7 +28,7 @@ import {
 } from './access.js';
 import { HttpError } from './errors.js';
 import type { OperationName, OperationOutput, ReadInput } from './operations.js';
-import { type Principal, rightsOf } from './principals.js';
+import { type AgentOfTenant, type Principal, rightsOf } from './principals.js';
 import { attachToNew, forkFor, idOfOperation, startOrFind, storeAttachments } from './starts.js';
 import { type AgentView, requestView } from './views.js';
 
@@ -83,9 +83,10 @@ export async function startFor(
 ): Promise<OperationOutput<'startRun'>> {
   const { client, agents, taskQueue } = place;
   const { agent, context, limits } = asked;
-  requireStart(place, principal, agent);
+  requireStart(place, principal, { agent });
   const fields = { ...asked, ...tenantFor(principal, tenant) };
-  if (context !== undefined || limits !== undefined) requireControl(principal, agent);
+  requireStart(place, principal, fields);
+  if (context !== undefined || limits !== undefined) requireControl(principal, fields);
   assertKnownAgent(agents.length === 0 ? undefined : { agents }, agent, fields);
   const digest = sha256Hex(
     canonicalJson({
@@ -106,10 +107,11 @@ export async function startFor(
 }
 
 /** Checks that a principal may start runs of an agent that there is. */
-function requireStart({ agents }: Place, principal: Principal, agent: string): void {
-  if (!principal.may('start', agent)) {
+function requireStart({ agents }: Place, principal: Principal, about: AgentOfTenant): void {
+  const { agent } = about;
+  if (!principal.may('start', about)) {
     if (rightsOf(principal, agent).length === 0) throw noAgent(agent);
-    throw forbidden(principal, 'start', agent);
+    throw forbidden(principal, 'start', about);
   }
   // Another check would name the nearest agents, which the principal may not know.
   if (agents.length > 0 && !agents.some(({ name }) => name === agent)) throw noAgent(agent);
@@ -168,8 +170,8 @@ export async function resultWithin(
   }
 }
 
-function requireControl(principal: Principal, agent: string): void {
-  if (!principal.may('control', agent)) throw forbidden(principal, 'control', agent);
+function requireControl(principal: Principal, about: AgentOfTenant): void {
+  if (!principal.may('control', about)) throw forbidden(principal, 'control', about);
 }
 
 function noAgent(agent: string): InputError {
@@ -298,8 +300,8 @@ function writeHandlers(place: Place, open: OpenFor): Omit<Handlers, ReadNames> {
   return {
     startRun: (input, caller) => startFor(place, caller, input),
     async sendMessage({ run, id, attachments, ...said }, caller) {
-      const { agent } = await open(run, 'talk', caller);
-      if (said.context !== undefined) requireControl(caller.principal, agent);
+      const seen = await open(run, 'talk', caller);
+      if (said.context !== undefined) requireControl(caller.principal, seen);
       const { principal, operationKey } = caller;
       const named = id === undefined ? null : recordedId(caller, id);
       const key = named ?? (operationKey === null ? null : idOfOperation(principal, operationKey));
@@ -314,11 +316,12 @@ function writeHandlers(place: Place, open: OpenFor): Omit<Handlers, ReadNames> {
       return await as(caller).send(run, message, how);
     },
     async forkRun({ run, agent: named, ...given }, caller) {
-      const { isOwn, agent: own } = await open(run, 'read', caller);
-      const agent = named ?? own;
-      requireStart(place, caller.principal, agent);
+      const source = await open(run, 'read', caller);
+      const agent = named ?? source.agent;
+      // The fork works for the same tenant.
+      requireStart(place, caller.principal, { ...source, agent });
       // The fork has the context of the run, which tools trust.
-      if (!isOwn && agent === own) requireControl(caller.principal, agent);
+      if (!source.isOwn && agent === source.agent) requireControl(caller.principal, source);
       const { principal, operationKey } = caller;
       const actor = actorOfCaller(caller);
       return await forkFor(

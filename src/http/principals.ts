@@ -9,14 +9,20 @@ import { show } from '../core/text/text.js';
 import { learnSecrets } from '../secrets/known.js';
 import { HttpError } from './errors.js';
 
+/** An agent, and a tenant for which it works; an empty one: runs without a tenant. */
+export interface AgentOfTenant {
+  readonly agent: string;
+  readonly tenant?: string | undefined;
+}
+
 /** Who sent a request, as the server has verified it, and what it may do. */
 export interface Principal {
   readonly name: string;
   readonly groups: readonly string[];
   /** The tenants whose runs it may start and see; empty: all runs. */
   readonly tenants: readonly string[];
-  /** Whether it has a right about all runs of an agent. */
-  may(right: Right, agent: string): boolean;
+  /** Whether it has a right about all runs of an agent; without `tenant`, about those of any tenant of it. */
+  may(right: Right, about: AgentOfTenant): boolean;
   /** Whether it has a right about all runs of all agents, of every tenant. */
   mayAll(right: Right): boolean;
 }
@@ -130,16 +136,23 @@ function principals(options: ServeOptions): (name: string, groups: readonly stri
     const entries = [...own(known ?? {}, name), ...own(known ?? {}, '*')];
     const groups = [...new Set([...entries.flatMap((one) => one.groups ?? []), ...tokenGroups])];
     const all = [...entries, ...groups.flatMap((group) => own(rightsOfGroups, group))];
-    const rights = all.flatMap(({ rights: table }) => (table === undefined ? [] : [table]));
-    const tenants = all.flatMap(({ tenant }) => (tenant === undefined ? [] : [tenant]));
+    const tenants = [...new Set(all.flatMap(({ tenant }) => tenant ?? []))];
+    /** The rights about runs of a tenant. Those of an entry with a tenant of its own are about that one only. */
+    const tablesFor = (tenant: string | undefined): readonly AgentRights[] => {
+      if (tenant !== undefined && tenants.length > 0 && !tenants.includes(tenant)) return [];
+      return all.flatMap(({ rights = {}, tenant: only = tenant }) =>
+        tenant === undefined || only === tenant ? [rights] : [],
+      );
+    };
     return {
       name,
       groups,
-      tenants: [...new Set(tenants)],
-      may: (right, agent) => isOpen || rights.some((table) => allows(table, right, agent)),
+      tenants,
+      may: (right, { agent, tenant }) =>
+        isOpen || tablesFor(tenant).some((table) => allows(table, right, agent)),
       mayAll: (right) =>
         tenants.length === 0 &&
-        (isOpen || rights.some((table) => includes(table['*'] ?? [], right))),
+        (isOpen || tablesFor(undefined).some((table) => includes(table['*'] ?? [], right))),
     };
   };
 }
@@ -154,9 +167,9 @@ function includes(rights: AgentRights[string], right: Right): boolean {
   return rights === 'all' || rights.includes(right);
 }
 
-/** Returns the rights that a principal has about an agent. */
+/** Returns the rights that a principal has about an agent, for any tenant of it. */
 export function rightsOf(principal: Principal, agent: string): readonly Right[] {
-  return RIGHTS.filter((right) => principal.may(right, agent));
+  return RIGHTS.filter((right) => principal.may(right, { agent }));
 }
 
 interface VerifiedToken {

@@ -118,7 +118,9 @@ describe('a token', () => {
   test('cannot have the name, and so the rights and the runs, of a key', async () => {
     const named = await token({ claims: { sub: 'ann' } });
     await expect(authenticate(`Bearer ${named}`)).rejects.toThrow('the name of a key');
-    expect((await authenticate(`Bearer ${keyOf('ann')}`)).may('control', 'desk')).toBe(true);
+    expect((await authenticate(`Bearer ${keyOf('ann')}`)).may('control', { agent: 'desk' })).toBe(
+      true,
+    );
   });
 });
 

@@ -3,13 +3,19 @@ import { type HttpDesk, openHttpDesk } from '../support/http-desk.js';
 
 let desk: HttpDesk;
 beforeAll(async () => {
-  desk = await openHttpDesk(['ann', 'acme', 'both'], {
+  desk = await openHttpDesk(['ann', 'acme', 'both', 'mixed'], {
     principals: {
       ann: { rights: { '*': 'all' } },
       acme: { rights: { '*': 'all' }, tenant: 'acme' },
       both: { rights: { '*': 'all' }, groups: ['acme', 'umbra'] },
+      mixed: { rights: { talker: ['start'] }, groups: ['owners', 'readers'] },
     },
-    groups: { acme: { tenant: 'acme' }, umbra: { tenant: 'umbra' } },
+    groups: {
+      acme: { tenant: 'acme' },
+      umbra: { tenant: 'umbra' },
+      owners: { tenant: 'acme', rights: { '*': 'all' } },
+      readers: { tenant: 'umbra', rights: { other: ['read'] } },
+    },
   });
 });
 afterAll(async () => await desk.close());
@@ -53,4 +59,45 @@ test('a principal of a tenant starts and sees runs of this tenant only', async (
   };
   await expect.poll(async () => await listed('ann')).toEqual(expect.arrayContaining(runs));
   await expect.poll(async () => await listed('acme')).toEqual([fork, own]);
+});
+
+test('the rights that a group gives for its tenant are about the runs of this tenant only', async () => {
+  const start = async (as: string, tenant: string, more: object = {}) =>
+    await desk.send('/v1/runs', { as, body: { agent: 'other', message: 'x', tenant, ...more } });
+  const [acme, umbra] = [
+    String((await start('mixed', 'acme', { context: {} })).body.id),
+    String((await start('both', 'umbra')).body.id),
+  ];
+  const refused = await start('mixed', 'umbra');
+  expect([refused.status, refused.body.error.message]).toEqual([
+    403,
+    'mixed may not start with agent "other" for tenant "umbra"',
+  ]);
+  // A table without a tenant of its own counts for all of them, and gives no `control`.
+  const talker = { agent: 'talker', open: true };
+  const told = await start('mixed', 'umbra', { ...talker, message: undefined, context: {} });
+  expect([told.status, told.body.error.message]).toEqual([
+    403,
+    'mixed may not control with agent "talker" for tenant "umbra"',
+  ]);
+  expect((await start('mixed', 'umbra', { ...talker, message: undefined })).status).toBe(201);
+  const rights = async (id: string) => (await desk.send(path(id), { as: 'mixed' })).body.rights;
+  expect(await rights(acme)).toEqual(['talk', 'read', 'decide', 'control']);
+  expect(await rights(umbra)).toEqual(['read']);
+  const act = async (rest: string, body: object) =>
+    (await desk.send(path(umbra, rest), { as: 'mixed', body })).status;
+  const decisions = [{ request: 'r1', digest: '0'.repeat(64), as: 'approve' }];
+  expect(await act('/messages', { message: 'x' })).toBe(403);
+  expect(await act('/forks', { message: 'x' })).toBe(403);
+  expect(await act('/cancel', {})).toBe(403);
+  expect(await act('/decisions', { decisions })).toBe(403);
+  const { id: foreign } = (await start('both', 'umbra', { ...talker, message: undefined })).body;
+  expect((await desk.send(path(foreign), { as: 'mixed' })).status).toBe(404);
+  const listed = async (): Promise<readonly string[]> => {
+    const { body } = await desk.send('/v1/runs?limit=200', { as: 'mixed' });
+    return body.rows.map((row: { id: string }) => row.id);
+  };
+  await expect.poll(listed).toEqual(expect.arrayContaining([acme, umbra]));
+  expect(await listed()).not.toContain(foreign);
+  await desk.send(path(foreign, '/close'), { as: 'both', body: {} });
 });
