@@ -1,15 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
-import { InputError, NoRunError } from '../core/errors.js';
+import { InputError } from '../core/errors.js';
 import { canonicalJson, sha256Hex } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
 import type { SuppliedMessage } from '../core/transcript/messages.js';
 import { readRun } from '../history/read-run.js';
 import { newRunId } from '../updates/start.js';
-import { type Place, openRun } from './access.js';
+import { type Place, openRun, unseen } from './access.js';
 import { HttpError } from './errors.js';
 import { type Caller, startFor } from './handlers.js';
+import { idOfOperation } from './starts.js';
 
 const parts = z.array(
   z.looseObject({ type: z.enum(['text', 'input_text', 'output_text']), text: z.string() }),
@@ -122,8 +123,8 @@ function recentStarts(place: Place): LRUCache<string, string> {
 }
 
 /**
- * Starts a run for a request without an id. A request that its client sends again finds the run of its
- * first try by its content, since clients of OpenAI send no idempotency key.
+ * Starts a run for a request without an id. A request with an idempotency key finds the run of its first
+ * try by the key. Clients of OpenAI send none, so a request that they send again finds it by its content.
  */
 export async function startOnce(
   place: Place,
@@ -139,7 +140,11 @@ export async function startOnce(
   const { model, messages, open, sampling } = given;
   const { principal } = caller;
   const isKnown = place.agents.length === 0 || place.agents.some(({ name }) => name === model);
-  if (!isKnown || !principal.may('start', model)) throw noModel(model);
+  if (!isKnown || !principal.may('start', { agent: model })) throw noModel(model);
+  const [only] = messages;
+  const text = messages.length === 1 && only ? { message: only.text } : { messages: [...messages] };
+  const fields = { agent: model, ...text, ...settingsOf(sampling), ...(open && { open }) };
+  if (caller.operationKey !== null) return (await startFor(place, caller, fields)).id;
   const content = canonicalJson([principal.name, model, messages.map((one) => ({ ...one })), open]);
   const idPrefix = `ai-${sha256Hex(content).slice(0, HASH_DIGITS)}-`;
   const recent = recentStarts(place);
@@ -149,43 +154,43 @@ export async function startOnce(
     const { rows } = await place.api.list({ idPrefix, since: RETRIED_WITHIN, limit: 10 });
     for (const { id: run } of rows) {
       // Others can choose an id that begins in the same way.
-      const seen = await openRun(place, { principal, right: 'read', run }).catch(ifSeen);
+      const seen = await openRun(place, { principal, right: 'read', run }).catch(unseen);
       if (seen?.isOwn) return run;
     }
   }
-  const [only] = messages;
-  const text = messages.length === 1 && only ? { message: only.text } : { messages: [...messages] };
   const id = tried ?? idPrefix + newRunId('').slice(-6);
-  if (caller.operationKey === null) recent.set(idPrefix, id);
-  const started = await startFor(place, caller, {
-    agent: model,
-    ...text,
-    ...settingsOf(sampling),
-    ...(open && { open }),
-    ...(caller.operationKey === null && { id }),
-  });
-  return started.id;
-}
-
-function ifSeen(error: unknown): null {
-  if (NoRunError.isInstance(error) || error instanceof HttpError) return null;
-  throw error;
+  recent.set(idPrefix, id);
+  return (await startFor(place, caller, { ...fields, id })).id;
 }
 
 /**
- * Returns the id of a message of a conversation. Clients of OpenAI send none, so the same words are
- * another message, unless the client says that it sends them again: then, they are the newest message
+ * Returns the id of a message after a response: that of its idempotency key. Without one, the same words
+ * after the same response are the same message.
+ */
+export function nextMessageId(
+  { principal, operationKey }: Caller,
+  given: { readonly previous: string; readonly messages: readonly SuppliedMessage[] },
+): string {
+  if (operationKey !== null) return idOfOperation(principal, operationKey);
+  const messages = given.messages.map((one) => ({ ...one }));
+  return sha256Hex(canonicalJson([principal.name, given.previous, messages])).slice(0, 32);
+}
+
+/**
+ * Returns the id of a message of a conversation: that of its idempotency key. Without one, the same words
+ * are another message, unless the client says that it sends them again: then, they are the newest message
  * with the same words of this principal, if it came within ten minutes.
  */
 export async function messageId(
   place: Place,
-  { principal }: Caller,
+  { principal, operationKey }: Caller,
   given: {
     readonly run: string;
     readonly messages: readonly SuppliedMessage[];
     readonly isRetry: boolean;
   },
 ): Promise<string> {
+  if (operationKey !== null) return idOfOperation(principal, operationKey);
   const { run, messages, isRetry: again } = given;
   const content = canonicalJson([principal.name, messages.map((one) => ({ ...one }))]);
   const prefix = `${sha256Hex(content).slice(0, HASH_DIGITS)}-`;

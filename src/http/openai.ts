@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Hono } from 'hono';
 import { InputError, RefusedError } from '../core/errors.js';
-import { canonicalJson, sha256Hex } from '../core/text/json.js';
 import { show, visibleJson } from '../core/text/text.js';
 import type { Outcome } from '../core/transcript/outcome.js';
 import { type Place, noWorker, openRun } from './access.js';
@@ -27,6 +26,7 @@ import {
   isRetry,
   messageId,
   messagesOf,
+  nextMessageId,
   noModel,
   readOpenAi,
   type ResponseBody,
@@ -201,8 +201,7 @@ async function beginResponse(
         `model: expected ${show(agent)}, the agent of the previous response, got ${show(model)}; begin a conversation of its own with another agent`,
       );
     }
-    const content = canonicalJson([principal.name, previous, messages.map((one) => ({ ...one }))]);
-    const key = sha256Hex(content).slice(0, 32);
+    const key = nextMessageId(caller, { previous, messages });
     return await sendNext(place, caller, { run: before.run, id: key, messages });
   }
   const id = typeof conversation === 'string' ? conversation : conversation?.id;

@@ -170,6 +170,52 @@ describe('responses', () => {
     expect(last.startsWith('resp_4_')).toBe(true);
   });
 
+  test('are one message for each idempotency key, in a conversation and after a response', async () => {
+    const { id: conversation } = await openai.conversations.create();
+    const say = async (given: object, key: string, retries = 0): Promise<string> => {
+      const body = { model: 'desk', input: 'yes', ...given };
+      const headers = { 'idempotency-key': key, 'x-stainless-retry-count': String(retries) };
+      const { status, body: answer } = await desk.send('/v1/responses', { body, headers });
+      expect(status).toBe(200);
+      return answer.id;
+    };
+    const keys = [randomUUID(), randomUUID()] as const;
+    const first = await say({ conversation }, keys[0]);
+    // The same words with another key are another message, also as a retry.
+    const second = await say({ conversation }, keys[1], 1);
+    expect([first.startsWith('resp_1_'), second.startsWith('resp_2_')]).toEqual([true, true]);
+    expect(await say({ conversation }, keys[0])).toBe(first);
+    const after = { previous_response_id: second };
+    const third = await say(after, randomUUID());
+    expect(await say(after, randomUUID())).not.toBe(third);
+    expect(await say({ conversation }, keys[1])).toBe(second);
+  });
+
+  test('are one run for each idempotency key, whatever was said before', async () => {
+    const input = `key ${randomUUID()}`;
+    const begun = await openai.responses.create({ model: 'other', input });
+    await expect.poll(() => runsWith(input)).toBe(1);
+    // A process without a memory of it would find it in the list of runs.
+    const env = { PERDURE_SERVE_KEYS: `ann:${keyOf('ann')}` };
+    await using server = await createServer({ client: desk.client, env });
+    const key = randomUUID();
+    const send = async (retries: number): Promise<unknown> => {
+      const headers = {
+        authorization: `Bearer ${keyOf('ann')}`,
+        'content-type': 'application/json',
+        'idempotency-key': key,
+        'x-stainless-retry-count': String(retries),
+      };
+      const body = JSON.stringify({ model: 'other', input });
+      const url = 'http://127.0.0.1/v1/responses';
+      const answer = await server.fetch(new Request(url, { method: 'POST', headers, body }));
+      return ((await answer.json()) as { readonly id: unknown }).id;
+    };
+    const own = await send(1);
+    expect(own).not.toBe(begun.id);
+    expect(await send(2)).toBe(own);
+  });
+
   test('are one run if the client sends the request again by itself', async () => {
     const input = `again ${randomUUID()}`;
     let tries = 0;
