@@ -64,7 +64,7 @@ export interface OidcOptions {
 export interface ServeLimits {
   /** Requests in a minute; default 600. */
   readonly requestsPerMinute: number;
-  /** Streams open at once; default 100. */
+  /** Streams open at once, and requests that wait for a result; default 100. */
   readonly streams: number;
   /** Bytes of a request's body; default 1 MiB. */
   readonly bodyBytes: number;

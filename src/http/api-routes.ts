@@ -64,13 +64,15 @@ function doorOf(path: string): string {
 /** Returns who sent a request. */
 export function callerOf(
   context: GuardedContext,
-  { isVerified }: Pick<DoorParts, 'isVerified'>,
+  { isVerified, streams }: Pick<DoorParts, 'isVerified' | 'streams'>,
 ): Caller {
+  const principal = context.get('principal');
   return {
-    principal: context.get('principal'),
+    principal,
     door: isVerified ? doorOf(context.req.path) : null,
     operationKey: context.req.header('idempotency-key') || null,
     signal: context.req.raw.signal,
+    hold: (over) => streams.add(principal, over),
   };
 }
 

@@ -40,6 +40,11 @@ export interface Caller {
   /** The header `Idempotency-Key`; null if there is none. */
   readonly operationKey: string | null;
   /** Aborts when the caller is gone. */
+  /**
+   * Counts a wait as a stream of the principal until the signal aborts. Throws an `HttpError` (429) if it is
+   * one too many.
+   */
+  hold(over: AbortSignal): void;
   readonly signal: AbortSignal;
 }
 
@@ -244,8 +249,14 @@ function readHandlers(place: Place, open: OpenFor): Pick<Handlers, ReadNames> {
     async getResult({ run, turn, wait = WAIT_SECONDS }, caller) {
       await open(run, 'read', caller);
       const waitMs = Math.max(1, Math.min(wait, MAX_WAIT_SECONDS) * 1_000);
-      const outcome = await resultWithin(place, { run, turn, signal: caller.signal, waitMs });
-      return { done: outcome !== null, outcome };
+      const over = new AbortController();
+      if (wait > 0) caller.hold(over.signal);
+      try {
+        const outcome = await resultWithin(place, { run, turn, signal: caller.signal, waitMs });
+        return { done: outcome !== null, outcome };
+      } finally {
+        over.abort();
+      }
     },
     async getTranscript({ run, ...range }, caller) {
       await open(run, 'read', caller);

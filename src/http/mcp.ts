@@ -1,5 +1,6 @@
 import type { McpServer } from '@modelcontextprotocol/server';
 import type { Hono } from 'hono';
+import { InputError } from '../core/errors.js';
 import { isOpenStatus } from '../core/state/status.js';
 import { ownVersion } from '../storage/files.js';
 import { type DoorParts, callerOf } from './api-routes.js';
@@ -34,6 +35,7 @@ export function addMcpRoute(
 ): void {
   const handlers = createHandlers(parts.place);
   app.all(MCP_PATH, async (context) => {
+    const request = await singleRequest(context.req.raw);
     const { McpServer: Server, createMcpHandler } = await import('@modelcontextprotocol/server');
     const caller = callerOf(context, parts);
     const handler = createMcpHandler(
@@ -50,8 +52,21 @@ export function addMcpRoute(
       // No list changes while the server runs, so no client waits for that.
       { maxRequestBodySize: parts.limits.bodyBytes, maxSubscriptions: 0 },
     );
-    return await handler.fetch(context.req.raw);
+    return await handler.fetch(request);
   });
+}
+
+/**
+ * Returns a request. Throws an `InputError` if its body is a list of messages (a JSON-RPC batch), which would
+ * count as one for the rate of its principal.
+ */
+async function singleRequest(request: Request): Promise<Request> {
+  if (request.method !== 'POST') return request;
+  const text = await request.clone().text();
+  if (!text.trimStart().startsWith('[')) return request;
+  throw new InputError(
+    'body: expected one JSON-RPC message, got a list; send each in a request of its own',
+  );
 }
 
 /** What the tools of one request need. */

@@ -147,6 +147,12 @@ test('rubbish is refused, and foreign pages, and who has no key', async () => {
     expect(status).toBeGreaterThanOrEqual(400);
     expect(status).toBeLessThan(500);
   }
+  // A list would be one request for the rate, whatever it holds.
+  for (const list of [[init], [init, init], [[init]]]) {
+    const { status, body } = await send(list, {});
+    expect([status, body.error.code]).toEqual([400, 'input']);
+    expect(body.error.message).toBe('body: expected one JSON-RPC message, got a list');
+  }
   const ann = await connect('ann');
   const odd = await call(ann, 'agent_start', { agent: 7, operation_id: 'x' });
   expect(odd).toMatchObject({ failed: true });

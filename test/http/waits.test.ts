@@ -1,7 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { connect } from 'node:net';
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { partsOfClient } from '../../src/client/create-client.js';
 import { listen } from '../../src/http.js';
+import { openRunStream } from '../../src/http/api-routes.js';
 import { openServer } from '../../src/http/create-server.js';
 import { type Gate, gate } from '../support/gate.js';
 import { type HttpDesk, keyOf, openHttpDesk } from '../support/http-desk.js';
@@ -76,6 +79,48 @@ test('a request that waits for its answer counts as a stream, until its sender l
     expect([head.status, head.headers.get('allow')]).toEqual([405, 'GET']);
   }
   followed.hold.release();
+});
+
+test('a wait for a result counts as a stream, also by a tool of MCP', async () => {
+  const { text, hold } = heldText();
+  const id = await start(text);
+  const headers = { authorization: `Bearer ${keyOf('bob')}` };
+  const client = new Client({ name: 'test', version: '1' });
+  const url = new URL('/mcp', desk.url);
+  await client.connect(new StreamableHTTPClientTransport(url, { requestInit: { headers } }));
+  const leave = new AbortController();
+  const { signal } = leave;
+  const stream = await fetch(`${desk.url}/v1/runs/${id}/events`, { headers, signal });
+  expect(stream.status).toBe(200);
+  const result = async (wait: number) =>
+    await desk.send(`/v1/runs/${id}/result?wait=${wait}`, { as: 'bob' });
+  const [waits, asks] = [await result(5), await result(0)];
+  expect([waits.status, waits.body.error.code]).toEqual([429, 'rate_limited']);
+  expect([asks.status, asks.body]).toEqual([200, { done: false, outcome: null }]);
+  const tool = async () =>
+    await client.callTool({ name: 'agent_result', arguments: { id, wait_seconds: 60 } });
+  const refused = await tool();
+  expect([refused.isError, JSON.stringify(refused.content)]).toEqual([
+    true,
+    expect.stringContaining('code: rate_limited'),
+  ]);
+  leave.abort();
+  hold.release();
+  await expect.poll(async () => (await tool()).structuredContent).toMatchObject({ answer: 'held' });
+  await client.close();
+});
+
+test('a stream whose reader leaves while it is opened is closed', async () => {
+  const { text, hold } = heldText();
+  const id = await start(text);
+  const { streams } = partsOfClient(desk.client);
+  await expect.poll(() => streams.size).toBe(0);
+  const over = new AbortController();
+  const opening = openRunStream({ streams }, { run: id, over });
+  over.abort();
+  await opening;
+  expect(streams.size).toBe(0);
+  hold.release();
 });
 
 test('a wait is bounded: a response is still in progress, and a chat says where to read it', async () => {
