@@ -30,7 +30,10 @@ const ROWS = 50;
 const MAX_CHECKED = 1_000;
 /** The same for a reader who may not see all of them. */
 const MAX_HIDDEN = 50_000;
-/** The fewest and the most runs that the server is asked for at once. */
+/**
+ * The fewest and the most runs that the server is asked for at once. Each request for the same page of rows
+ * asks for more, because the ones before have found too few that match.
+ */
 const [MIN_PAGE, MAX_PAGE] = [32, 1_000];
 /** The maximum number of histories read at the same time, for runs without search attributes. */
 const AT_ONCE = 8;
@@ -45,18 +48,19 @@ export type SeesRow = (row: RunRow, listed: ListedWorkflow) => Promise<boolean>;
  *
  * `sees`: the list is as if no other run existed, also its pages and cursors. It ends at the
  * 50,000th run checked, because a page that stopped there would betray the runs it has passed over.
+ * `signal`: ends the reading, with its reason.
  */
 export async function listRuns(
   client: Client,
   filter: ListFilter,
-  { sees }: { readonly sees?: SeesRow | undefined } = {},
+  { sees, signal }: { readonly sees?: SeesRow | undefined; readonly signal?: AbortSignal } = {},
 ): Promise<RunList> {
   assertListFilter(filter);
   const { limit = ROWS } = filter;
   const scope = { filter, namespace: client.options.namespace };
   const { now, token } = readCursor(scope);
   const range = startRange(filter, now);
-  const read = { filter, limit, range, token, sees };
+  const read = { filter, limit, range, token, sees, signal };
   const { rows, next } = await collect(client, { ...read, byAttributes: true }).catch(
     async (error: unknown) => {
       if (!isInvalidQuery(error)) throw error;
@@ -83,13 +87,15 @@ async function collect(
     readonly range: StartRange;
     readonly token: Uint8Array;
     readonly sees: SeesRow | undefined;
+    readonly signal: AbortSignal | undefined;
     readonly byAttributes: boolean;
   },
 ): Promise<Found> {
-  const { filter, limit, range, byAttributes, sees } = given;
+  const { filter, limit, range, byAttributes, sees, signal } = given;
   const query = listQuery(filter, { ...range, byAttributes });
   const most = sees === undefined ? MAX_CHECKED : MAX_HIDDEN;
   let checked = 0;
+  let size = Math.max(Math.min(limit, MAX_PAGE - 1) + 1, MIN_PAGE);
   const readUpTo = async (from: Uint8Array, wanted: number): Promise<Found> => {
     const rows: RunRow[] = [];
     let next: Uint8Array | null = from;
@@ -97,12 +103,15 @@ async function collect(
       const page: Found & { readonly checked: number } = await readPage(client, {
         query,
         token: next,
+        size: Math.min(size, most - checked),
         wanted: wanted - rows.length,
+        signal,
         matches: async (row, listed) =>
           matchesFilter(row, filter, range) && (sees === undefined || (await sees(row, listed))),
       });
       rows.push(...page.rows);
       checked += page.checked;
+      size = Math.min(2 * size, MAX_PAGE);
       next = page.next;
     }
     return { rows, next };
@@ -123,21 +132,27 @@ async function readPage(
   {
     query,
     token,
+    size: first,
     wanted,
+    signal,
     matches,
   }: {
     readonly query: string;
     readonly token: Uint8Array;
+    /** The number of runs that the server is asked for. */
+    readonly size: number;
     readonly wanted: number;
+    readonly signal: AbortSignal | undefined;
     readonly matches: (row: RunRow, listed: ListedWorkflow) => Promise<boolean>;
   },
 ): Promise<Found & { readonly checked: number }> {
-  let size = Math.min(Math.max(wanted + 1, MIN_PAGE), MAX_PAGE);
-  for (;;) {
+  for (let size = first; ;) {
+    signal?.throwIfAborted();
     const { infos, next } = await fetchPage(client, { query, token, size });
     const rows: RunRow[] = [];
     let checked = 0;
     while (checked < infos.length && rows.length < wanted) {
+      signal?.throwIfAborted();
       const slice = infos.slice(checked, checked + AT_ONCE);
       const read = await Promise.all(
         slice.map(async (listed) => {

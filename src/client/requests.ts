@@ -129,12 +129,15 @@ type SeesRequests = (
 
 /**
  * Returns the open requests, oldest first, from the memos of the runs. Needs no worker. `sees`: the
- * list is as if no other run existed, also its `more`.
+ * list is as if no other run existed, also its `more`. `signal`: ends the reading, with its reason.
  */
 export async function listRequests(
   client: Client,
   filter: RequestFilter = {},
-  { sees = () => Promise.resolve(true) }: { readonly sees?: SeesRequests | undefined } = {},
+  {
+    sees = () => Promise.resolve(true),
+    signal,
+  }: { readonly sees?: SeesRequests | undefined; readonly signal?: AbortSignal } = {},
 ): Promise<RequestList> {
   const read: MemoRequests[] = [];
   const unreadable: UnreadableRun[] = [];
@@ -148,6 +151,7 @@ export async function listRequests(
   const unsure: WorkflowExecutionInfo[] = [];
   let runs = 0;
   for await (const found of withoutAttributes(client, queriesFor(filter))) {
+    signal?.throwIfAborted();
     const { info } = found;
     const agent = info.typedSearchAttributes.get(AGENT) ?? null;
     if (!(await sees({ run: info.workflowId, agent }, info))) continue;

@@ -176,6 +176,8 @@ export async function openRunStream(
 ): Promise<OpenedStream> {
   const stream = await streams.open(run, { after, signal: over.signal });
   over.signal.addEventListener('abort', () => stream.close(), { once: true });
+  // The reader may have left while the stream was opened.
+  if (over.signal.aborted) stream.close();
   return stream;
 }
 

@@ -39,13 +39,13 @@ export interface Caller {
   readonly door: string | null;
   /** The header `Idempotency-Key`; null if there is none. */
   readonly operationKey: string | null;
+  readonly signal: AbortSignal;
   /** Aborts when the caller is gone. */
   /**
    * Counts a wait as a stream of the principal until the signal aborts. Throws an `HttpError` (429) if it is
    * one too many.
    */
   hold(over: AbortSignal): void;
-  readonly signal: AbortSignal;
 }
 
 /** Returns the caller as runs record it. */
@@ -228,12 +228,12 @@ function readHandlers(place: Place, open: OpenFor): Pick<Handlers, ReadNames> {
         .map((agent) => ({ ...viewOf(agent), rights: rightsOf(principal, agent.name) }))
         .filter(({ rights }) => rights.length > 0),
     }),
-    async listRuns({ limit = LISTED, ...filter }, { principal }) {
+    async listRuns({ limit = LISTED, ...filter }, { principal, signal }) {
       const sight = principal.mayAll('read') ? null : sightOf(place, principal, ['read']);
       const sees: SeesRow | undefined =
         sight === null ? undefined : ({ id: run, agent }, { info }) => sight({ run, agent, info });
       const wanted = { ...filter, limit: Math.min(limit, MAX_LISTED) };
-      return await listRuns(place.client, wanted, { sees });
+      return await listRuns(place.client, wanted, { sees, signal });
     },
     async getRun({ run }, caller) {
       const { principal } = caller;
@@ -275,13 +275,13 @@ function readHandlers(place: Place, open: OpenFor): Pick<Handlers, ReadNames> {
       const drawing = drawRun(state, 'here');
       return { agent, mermaid: toMermaid(drawing), ...drawing };
     },
-    async listRequests(filter, { principal }) {
+    async listRequests(filter, { principal, signal }) {
       const seesAll = SEES_REQUESTS.some((right) => principal.mayAll(right));
       const sight = sightOf(place, principal, SEES_REQUESTS);
       const sees = seesAll
         ? undefined
         : (run: ListedRun, info: ListedRun['info']) => sight({ ...run, info });
-      return await listRequests(place.client, filter, { sees });
+      return await listRequests(place.client, filter, { sees, signal });
     },
     async getRequest({ run, request }, caller) {
       await open(run, SEES_REQUESTS, caller);

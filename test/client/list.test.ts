@@ -2,8 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { Client, Connection } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { PerdureClient } from '../../src/client/client-types.js';
+import { partsOfClient } from '../../src/client/create-client.js';
 import { createClient } from '../../src/index.js';
 import type { ListFilter } from '../../src/client/list-filter.js';
+import { listRuns } from '../../src/client/list.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { obedientModel } from '../support/conversation.js';
 import { createRig, type Rig } from '../support/rig.js';
@@ -162,4 +164,38 @@ test('a list without a limit is a page, and a server that does not answer is an 
   await using stranger = await createClient({ client: unreachable, home: rig.home });
   await expect(stranger.list()).rejects.toMatchObject({ code: 'no_server' });
   await connection.close();
+});
+
+test('a list that its reader may not see is read in growing pages, until the reader leaves', async () => {
+  const { client: temporal } = partsOfClient(client);
+  const { namespace } = temporal.options;
+  const query = `WorkflowId = '${prefix}-a1'`;
+  const listed = await temporal.workflowService.listWorkflowExecutions({ namespace, query });
+  const [one] = listed.executions;
+  const sizes: number[] = [];
+  let left = 5_000;
+  // A server with that many runs, each of which looks like this one.
+  const served = async ({ pageSize = 0 }: { readonly pageSize?: number }) => {
+    sizes.push(pageSize);
+    const executions = Array.from({ length: Math.min(pageSize, left) }, () => one);
+    left -= executions.length;
+    return { executions, nextPageToken: Buffer.from(left > 0 ? 'more' : '') };
+  };
+  const spied = vi
+    .spyOn(temporal.workflowService, 'listWorkflowExecutions')
+    .mockImplementation(served as never);
+  const hidden = { sees: async () => false };
+  expect(await listRuns(temporal, { limit: 1 }, hidden)).toEqual({ rows: [], cursor: null });
+  expect(sizes).toEqual([32, 64, 128, 256, 512, 1_000, 1_000, 1_000, 1_000, 1_000]);
+  sizes.length = 0;
+  left = 5_000;
+  const leave = new AbortController();
+  const sees = async (): Promise<boolean> => {
+    leave.abort(new Error('gone'));
+    return false;
+  };
+  const { signal } = leave;
+  await expect(listRuns(temporal, {}, { sees, signal })).rejects.toThrow('gone');
+  expect(sizes).toHaveLength(1);
+  spied.mockRestore();
 });
