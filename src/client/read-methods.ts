@@ -85,8 +85,11 @@ export async function* textOfTurn(
     } else if (event.type === 'gap') {
       isComplete = false;
     } else if (event.type === 'model-replied') {
-      yield* advance(event.message.text);
-      close(event.message.text);
+      const { text, blob } = event.message;
+      // Of a long text, the history has only the head and the tail.
+      const whole = blob !== undefined && shown.length > text.length ? shown : text;
+      yield* advance(whole);
+      close(whole);
     } else if (event.type === 'answer-refused') {
       yield* advance('');
       close('');

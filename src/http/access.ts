@@ -178,6 +178,7 @@ export function sightOf(
 }
 
 const yes = (): boolean => true;
+const no = (error: unknown): boolean => unseen(error) !== null;
 
 /**
  * Returns null for the error of `openRun` about a run that the principal may not see, or that was deleted in
@@ -185,7 +186,6 @@ const yes = (): boolean => true;
  */
 export function unseen(error: unknown): null {
   if (NoRunError.isInstance(error) || error instanceof HttpError) return null;
-const no = (error: unknown): boolean => unseen(error) !== null;
   throw error;
 }
 

@@ -203,8 +203,9 @@ export function toInterrupt(request: Request, run: string): object {
     question,
     options,
     form,
+    refused,
   } = request;
-  const about = { tool, effect, arguments: parsed ?? given, question, options, form };
+  const about = { tool, effect, arguments: parsed ?? given, question, options, form, refused };
   return {
     id: `${id}.${digest}`,
     reason: REASONS[kind],

@@ -1,5 +1,4 @@
 import type { Hono } from 'hono';
-import { setTimeout as pause } from 'node:timers/promises';
 import { InputError, NoRunError, RefusedError } from '../core/errors.js';
 import { visible } from '../core/state/summaries.js';
 import { visibleJson } from '../core/text/text.js';
@@ -16,7 +15,7 @@ import {
   readBody,
   whileRead,
 } from './api-routes.js';
-import { readOwn, runOf, sayIn } from './chats.js';
+import { readOwn, requestsAt, runOf, sayIn } from './chats.js';
 import { errorAnswer } from './errors.js';
 import type { Guarded, GuardedContext } from './guard.js';
 import {
@@ -148,9 +147,6 @@ async function refuseUnanswered(
   );
 }
 
-/** How often a decision is looked at that a worker checks, in ms. */
-const CHECK_MS = 250;
-
 async function streamThread(
   { place, limits }: DoorParts,
   caller: Caller,
@@ -163,16 +159,6 @@ async function streamThread(
   const { run } = followed;
   const stream = await openRunStream(place, { run, over });
   const encoder = agUiEncoder({ ...followed, ...input, ownId: (id) => ownId(caller, id) });
-  /** Returns the requests that the client has to answer before the run goes on; null if there are none. */
-  const asked = async () => {
-    while (encoder.asks()) {
-      const { status, pending } = await place.api.status(run);
-      if (status !== 'waiting_decision' || !encoder.isAt(pending)) return null;
-      if (!pending.some(({ checking }) => checking)) return pending;
-      await pause(CHECK_MS, undefined, { signal: over.signal });
-    }
-    return null;
-  };
   async function* blocks(): AsyncGenerator<string, void, undefined> {
     yield block([encoder.begin()]);
     for await (const batch of stream.batches) {
@@ -181,7 +167,7 @@ async function streamThread(
         if (events.length > 0) yield block(events);
         if (isOver) return;
       }
-      const pending = await asked();
+      const pending = await requestsAt(place, run, { reader: encoder, signal: over.signal });
       if (pending !== null) return yield block(encoder.interrupt(pending));
     }
   }

@@ -1,7 +1,10 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { NoRunError } from '../core/errors.js';
 import { canonicalJson, sha256Hex } from '../core/text/json.js';
+import type { Request } from '../core/transcript/request.js';
 import { type Place, noWorker, openRun } from './access.js';
 import { type Caller, createHandlers } from './handlers.js';
+import type { Principal } from './principals.js';
 
 /** Conversations that a client names: each is an open run of its principal. */
 
@@ -9,7 +12,7 @@ const ID_DIGITS = 24;
 
 /** Returns the run of a conversation. Those of other principals are other runs, whatever their id. */
 export function runOf(
-  { principal }: Pick<Caller, 'principal'>,
+  { principal }: { readonly principal: Pick<Principal, 'name'> },
   given: {
     readonly door: 'chat' | 'thread';
     readonly agent: string;
@@ -49,4 +52,33 @@ export async function readOwn(place: Place, { principal }: Pick<Caller, 'princip
     if (NoRunError.isInstance(error)) return null;
     throw error;
   }
+}
+
+/** How often a decision is looked at that a worker checks, in ms. */
+const CHECK_MS = 250;
+
+/** A reader of a run's stream. */
+interface RequestReader {
+  /** Whether requests are open at the place that it has come to. */
+  asks(): boolean;
+  /** Whether exactly these are. */
+  isAt(pending: readonly Pick<Request, 'id'>[]): boolean;
+}
+
+/**
+ * Returns the requests that a run waits for, once no worker checks a decision about one of them; null if
+ * there are none, or if the reader has not come to them.
+ */
+export async function requestsAt(
+  { api }: Pick<Place, 'api'>,
+  run: string,
+  { reader, signal }: { readonly reader: RequestReader; readonly signal: AbortSignal },
+): Promise<readonly Request[] | null> {
+  while (reader.asks()) {
+    const { status, pending } = await api.status(run);
+    if (status !== 'waiting_decision' || !reader.isAt(pending)) return null;
+    if (!pending.some(({ checking }) => checking)) return pending;
+    await pause(CHECK_MS, undefined, { signal });
+  }
+  return null;
 }

@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import { assertKnownAgent } from '../client/fork-run.js';
 import type { PerdureClient } from '../client/client-types.js';
 import { type SeesRow, listRuns } from '../client/list.js';
@@ -9,7 +8,8 @@ import { drawRun } from '../core/graph/draw.js';
 import { toMermaid } from '../core/graph/mermaid.js';
 import { toLimits } from '../core/input/input.js';
 import { isLoaded } from '../core/rules/limits.js';
-import { type JsonObject, canonicalJson, isJsonObject, sha256Hex } from '../core/text/json.js';
+import type { RunState } from '../core/state/state.js';
+import { canonicalJson, sha256Hex } from '../core/text/json.js';
 import type { Outcome } from '../core/transcript/outcome.js';
 import type { Decision } from '../core/transcript/request.js';
 import { readRun } from '../history/read-run.js';
@@ -19,7 +19,6 @@ import {
   type ListedRun,
   type Place,
   type SeenRun,
-  type ServedAgent,
   forbidden,
   mayDo,
   openRun,
@@ -30,7 +29,7 @@ import { HttpError } from './errors.js';
 import type { OperationName, OperationOutput, ReadInput } from './operations.js';
 import { type AgentOfTenant, type Principal, rightsOf } from './principals.js';
 import { attachToNew, forkFor, idOfOperation, startOrFind, storeAttachments } from './starts.js';
-import { type AgentView, requestView } from './views.js';
+import { agentView, requestView } from './views.js';
 
 /** Who calls an operation. */
 export interface Caller {
@@ -39,8 +38,8 @@ export interface Caller {
   readonly door: string | null;
   /** The header `Idempotency-Key`; null if there is none. */
   readonly operationKey: string | null;
-  readonly signal: AbortSignal;
   /** Aborts when the caller is gone. */
+  readonly signal: AbortSignal;
   /**
    * Counts a wait as a stream of the principal until the signal aborts. Throws an `HttpError` (429) if it is
    * one too many.
@@ -225,7 +224,7 @@ function readHandlers(place: Place, open: OpenFor): Pick<Handlers, ReadNames> {
     }),
     listAgents: async (_, { principal }) => ({
       agents: agents
-        .map((agent) => ({ ...viewOf(agent), rights: rightsOf(principal, agent.name) }))
+        .map((agent) => ({ ...agentView(agent), rights: rightsOf(principal, agent.name) }))
         .filter(({ rights }) => rights.length > 0),
     }),
     async listRuns({ limit = LISTED, ...filter }, { principal, signal }) {
@@ -295,6 +294,12 @@ function readHandlers(place: Place, open: OpenFor): Pick<Handlers, ReadNames> {
   };
 }
 
+/** Returns the id of the newest decision about a request that a worker has refused; undefined if there is none. */
+function newestRefusal(state: RunState | null, request: string): string | undefined {
+  const made = state?.decisions ?? [];
+  return made.findLast((one) => one.request === request && one.refused !== undefined)?.id;
+}
+
 /** Returns the handlers that change something. Each is safe to repeat. */
 function writeHandlers(place: Place, open: OpenFor): Omit<Handlers, ReadNames> {
   const as = (caller: Caller): PerdureClient => place.as(actorOfCaller(caller));
@@ -348,8 +353,12 @@ function writeHandlers(place: Place, open: OpenFor): Omit<Handlers, ReadNames> {
     async decide({ run, decisions }, caller) {
       await open(run, 'decide', caller);
       const { name: by } = caller.principal;
-      // The same decision gets the answer that the run has recorded, also on a second click.
-      const id = sha256Hex(canonicalJson([by, decisions]));
+      const { state } = (await readRun(place.client, run, { archive: place.archive })).view;
+      // The same decision gets the answer that the run has recorded, also on a second click. After a worker
+      // has refused one about the request, it is another decision.
+      const refusals = decisions.flatMap(({ request }) => newestRefusal(state, request) ?? []);
+      const once = refusals.length === 0 ? [by, decisions] : [by, decisions, refusals];
+      const id = sha256Hex(canonicalJson(once));
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the run checks predicates
       const checkedLater = decisions as unknown as readonly Decision[];
       const actor = { ...actorOfCaller(caller), ...groupsOfCaller(caller) };
@@ -370,28 +379,4 @@ function writeHandlers(place: Place, open: OpenFor): Omit<Handlers, ReadNames> {
       return await as(caller).setLimits(run, toLimits(limits), how);
     },
   };
-}
-
-/** The agents' schemas, for forms. A schema that JSON cannot express is null. */
-function viewOf({
-  name,
-  description,
-  graph,
-  template,
-  prompts,
-}: ServedAgent): Omit<AgentView, 'rights'> {
-  return {
-    name,
-    description,
-    graph: graph !== undefined,
-    input: schemaOf(graph?.input),
-    args: schemaOf(template?.args),
-    prompts: [...(prompts?.keys() ?? [])],
-  };
-}
-
-function schemaOf(type: z.ZodObject | undefined): JsonObject | null {
-  if (type === undefined) return null;
-  const schema: unknown = z.toJSONSchema(type, { io: 'input', unrepresentable: 'any' });
-  return isJsonObject(schema) ? schema : null;
 }

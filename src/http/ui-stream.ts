@@ -1,12 +1,10 @@
 import type { Hono } from 'hono';
 import { z } from 'zod';
-import { InputError } from '../core/errors.js';
-import { parseJson } from '../core/text/json.js';
+import { InputError, RefusedError } from '../core/errors.js';
+import { askingWork } from '../core/requests/open-requests.js';
 import { visibleJson } from '../core/text/text.js';
-import type { ToolCall, ToolMessage } from '../core/transcript/messages.js';
-import type { Outcome } from '../core/transcript/outcome.js';
-import type { StreamEvent } from '../live/stream.js';
-import { openRun } from './access.js';
+import { readRun } from '../history/read-run.js';
+import { type Place, openRun } from './access.js';
 import {
   type DoorParts,
   answerJson,
@@ -15,13 +13,11 @@ import {
   readBody,
   whileRead,
 } from './api-routes.js';
-import { readOwn, runOf, sayIn } from './chats.js';
+import { readOwn, requestsAt, runOf, sayIn } from './chats.js';
 import type { Guarded, GuardedContext } from './guard.js';
 import { createHandlers, ownId, startFor } from './handlers.js';
 import { sseEvent, sseResponse } from './sse.js';
-
-/** A chunk of the UI message stream of the AI SDK. */
-type Chunk = Readonly<Record<string, unknown>> & { readonly type: string };
+import { type Chunk, uiEncoder } from './ui-encoder.js';
 
 const part = z.looseObject({
   type: z.string(),
@@ -69,7 +65,7 @@ function readChat(body: unknown): { readonly chat: string; readonly meaning: Mea
     return { chat, meaning: { type: 'message', id: last.id, text } };
   }
   const approvals = last.parts.flatMap(({ approval }) => {
-    const [, request, digest] = /^(r\d{1,9})\.([0-9a-f]{64})$/.exec(approval?.id ?? '') ?? [];
+    const [, request, digest] = /^(r[1-9]\d{0,8})\.([0-9a-f]{64})$/.exec(approval?.id ?? '') ?? [];
     if (approval?.approved === undefined || request === undefined || digest === undefined)
       return [];
     return [{ request, digest, approved: approval.approved, reason: approval.reason }];
@@ -94,12 +90,10 @@ export function addUiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
     if (meaning.type === 'message') {
       await startFor(place, caller, { agent, id: run, open: true });
       const turn = await sayIn(place, caller, { run, id: meaning.id, text: meaning.text });
-      return await streamTurn(context, parts, { run, turn, after: null });
+      return await streamTurn(context, parts, { run, turn, answered: [] });
     }
     await openRun(place, { principal: caller.principal, right: 'read', run });
-    const { pending, turn } = await place.api.status(run);
-    // An answer that the client repeats has been recorded.
-    const open = meaning.approvals.filter((one) => pending.some(({ id }) => id === one.request));
+    const { turn, open } = await openAmong(place, run, meaning.approvals);
     const decisions = open.map(({ request, digest, approved, reason }) => ({
       request,
       digest,
@@ -107,8 +101,10 @@ export function addUiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
       ...(reason !== undefined && { note: reason }),
     }));
     if (decisions.length > 0) await handlers.decide({ run, decisions }, caller);
-    const last = meaning.approvals.at(-1)?.request ?? null;
-    return await streamTurn(context, parts, { run, turn, after: last });
+    const answered = (open.length > 0 ? open : meaning.approvals.slice(-1)).map(
+      ({ request }) => request,
+    );
+    return await streamTurn(context, parts, { run, turn, answered });
   });
   app.get('/v1/ui/:agent/:id/stream', async (context) => {
     const { agent, id } = context.req.param();
@@ -117,7 +113,9 @@ export function addUiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
     const found = await readOwn(place, caller, run);
     const isMoving = found !== null && !['waiting_message', 'done'].includes(found.status);
     if (!isMoving) return new Response(null, { status: 204 });
-    return await streamTurn(context, parts, { run, turn: found.turn, after: null });
+    // Before a worker has seen the run, its first turn waits.
+    const turn = Math.max(1, found.turn);
+    return await streamTurn(context, parts, { run, turn, answered: [] });
   });
   app.get('/v1/ui/:agent/:id/messages', async (context) => {
     const { agent, id } = context.req.param();
@@ -141,8 +139,33 @@ export function addUiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
 }
 
 /**
- * Streams a turn: from its beginning, as a client that connects again needs it, or after the answer to
- * the request `after`. Ends with the turn, and when the run waits for an answer of the client.
+ * Returns the turn of a run, and the answers to requests that are open; the client repeats the others, which
+ * have been recorded. Rejects with a `RefusedError` if one is about a request that the run never had.
+ */
+async function openAmong(
+  { client, archive }: Place,
+  run: string,
+  approvals: readonly Approval[],
+): Promise<{ readonly turn: number; readonly open: readonly Approval[] }> {
+  const { state } = (await readRun(client, run, { archive })).view;
+  const made = state?.requests ?? 0;
+  const unknown = approvals.find(({ request }) => Number(request.slice(1)) > made);
+  if (state === null || unknown !== undefined) {
+    throw new RefusedError(
+      `messages: expected answers to requests of the run, got one to ${unknown?.request}`,
+      { reason: 'unknown_request' },
+    );
+  }
+  const asking = new Set(askingWork(state).map(({ request }) => request.id));
+  return {
+    turn: state.turn.number,
+    open: approvals.filter(({ request }) => asking.has(request)),
+  };
+}
+
+/**
+ * Streams a turn: from its beginning, as a client that connects again needs it, or after the answers to
+ * requests. Ends with the turn, and when the run waits for an answer of the client.
  */
 async function streamTurn(
   context: GuardedContext,
@@ -150,13 +173,13 @@ async function streamTurn(
   {
     run,
     turn,
-    after,
-  }: { readonly run: string; readonly turn: number; readonly after: string | null },
+    answered,
+  }: { readonly run: string; readonly turn: number; readonly answered: readonly string[] },
 ): Promise<Response> {
   const { place, limits } = parts;
   return await whileRead(context, parts, async (over) => {
     const stream = await openRunStream(place, { run, over });
-    const encoder = uiEncoder(turn, after);
+    const encoder = uiEncoder(turn, answered);
     async function* blocks(): AsyncGenerator<string, void, undefined> {
       yield block([{ type: 'start', messageId: `turn-${turn}` }]);
       for await (const batch of stream.batches) {
@@ -165,9 +188,8 @@ async function streamTurn(
           if (chunks.length > 0) yield block(chunks);
           if (isOver) return yield sseEvent({ data: '[DONE]' });
         }
-        if (!encoder.asks()) continue;
-        const { status, pending } = await place.api.status(run);
-        if (status !== 'waiting_decision') continue;
+        const pending = await requestsAt(place, run, { reader: encoder, signal: over.signal });
+        if (pending === null) continue;
         yield block(encoder.wait(pending));
         return yield sseEvent({ data: '[DONE]' });
       }
@@ -177,189 +199,7 @@ async function streamTurn(
   });
 }
 
-type Pending = readonly {
-  readonly id: string;
-  readonly digest: string;
-  readonly call?: string;
-  readonly kind: string;
-}[];
-
-const REASONS = {
-  completed: 'stop',
-  stopped: 'length',
-  cancelled: 'other',
-  failed: 'error',
-} as const;
-
 /** Returns chunks as server-sent events. */
 function block(chunks: readonly Chunk[]): string {
   return chunks.map((chunk) => sseEvent({ data: visibleJson(chunk) })).join('');
-}
-
-/** The text parts and steps of a message in progress. */
-function textParts(turn: number) {
-  let inStep = false;
-  let count = 0;
-  let text: { readonly id: string; shown: string } | null = null;
-  const parts = {
-    shown: (): string => text?.shown ?? '',
-    begin(): Chunk[] {
-      if (inStep) return [];
-      inStep = true;
-      return [{ type: 'start-step' }];
-    },
-    end(): Chunk[] {
-      const closed = parts.close();
-      if (!inStep) return closed;
-      inStep = false;
-      return [...closed, { type: 'finish-step' }];
-    },
-    close(): Chunk[] {
-      if (text === null) return [];
-      const { id } = text;
-      text = null;
-      return [{ type: 'text-end', id }];
-    },
-    /** Shows a text: as the rest of the part in progress, or as a new part if it does not continue it. */
-    show(target: string): Chunk[] {
-      if (target === '' || target === text?.shown) return [];
-      const chunks = parts.begin();
-      if (text !== null && !target.startsWith(text.shown)) chunks.push(...parts.close());
-      if (text === null) {
-        count += 1;
-        text = { id: `text-${turn}-${count}`, shown: '' };
-        chunks.push({ type: 'text-start', id: text.id });
-      }
-      const delta = target.slice(text.shown.length);
-      text.shown = target;
-      if (delta !== '') chunks.push({ type: 'text-delta', id: text.id, delta });
-      return chunks;
-    },
-  };
-  return parts;
-}
-
-/** The calls of a message in progress, and the requests about them. */
-function callParts(begin: () => Chunk[]) {
-  /** Calls that the client does not know yet, by id. */
-  const planned = new Map<string, { readonly name: string; readonly input: unknown }>();
-  /** The calls of open requests, by the id of the request. */
-  const asking = new Map<string, string>();
-  const denied = new Set<string>();
-  /** All calls that were asked about. */
-  const asked = new Set<string>();
-  /** A tool that a worker executes is never offered to the client; one that asks is shown for approval. */
-  const show = (id: string, executed: boolean): Chunk[] => {
-    const call = planned.get(id);
-    if (call === undefined) return [];
-    planned.delete(id);
-    const { name: toolName, input } = call;
-    const common = { toolCallId: id, toolName, dynamic: true };
-    const how = executed && { providerExecuted: true };
-    return [...begin(), { type: 'tool-input-available', ...common, ...how, input }];
-  };
-  return {
-    show,
-    isAsking: () => asking.size > 0,
-    plan(calls: readonly ToolCall[]) {
-      for (const { id, name, arguments: given } of calls) {
-        planned.set(id, { name, input: parseJson(given) ?? given });
-      }
-    },
-    raised(request: string, call: string | undefined) {
-      if (call === undefined) return;
-      asking.set(request, call);
-      asked.add(call);
-    },
-    /** The client was asked about these calls in an earlier stream, so it knows them. */
-    skip() {
-      for (const call of asked) planned.delete(call);
-    },
-    closed(request: string, as: string | null) {
-      const call = asking.get(request);
-      asking.delete(request);
-      if (as === 'deny' && call !== undefined) denied.add(call);
-    },
-    finished({ callId: toolCallId, text, ok }: ToolMessage): Chunk[] {
-      if (denied.has(toolCallId)) return [{ type: 'tool-output-denied', toolCallId }];
-      const fields = { toolCallId, dynamic: true };
-      const result: Chunk =
-        ok === false
-          ? { type: 'tool-output-error', ...fields, errorText: text }
-          : { type: 'tool-output-available', ...fields, output: parseJson(text) ?? text };
-      return [...show(toolCallId, true), result];
-    },
-  };
-}
-
-/** Turns the events of one turn into chunks. `after`: the request whose answer the chunks come after. */
-function uiEncoder(turn: number, after: string | null) {
-  const texts = textParts(turn);
-  const calls = callParts(() => texts.begin());
-  let isSkipping = after !== null;
-  let written = '';
-  let lastText = '';
-  const end = ({ answer, status, error, reason }: Outcome): Chunk[] => {
-    const more = answer !== null && answer !== lastText ? texts.show(answer) : [];
-    const failed: Chunk[] =
-      status === 'failed' ? [{ type: 'error', errorText: error ?? reason }] : [];
-    return [...more, ...texts.end(), ...failed, { type: 'finish', finishReason: REASONS[status] }];
-  };
-  const chunksOf = (event: StreamEvent): readonly Chunk[] => {
-    switch (event.type) {
-      case 'delta':
-        if (event.turn !== turn || event.kind !== 'text') return [];
-        written += event.text;
-        // Text of another attempt is shown once it goes beyond what was shown, or when it is durable.
-        return written.startsWith(texts.shown()) ? texts.show(written) : [];
-      case 'superseded':
-        written = '';
-        return [];
-      case 'model-replied': {
-        if (event.message.turn !== turn) return [];
-        const { text, calls: requested = [] } = event.message;
-        [written, lastText] = ['', text];
-        calls.plan(requested);
-        const shown = texts.show(text);
-        return [...shown, ...(requested.length === 0 ? texts.end() : texts.close())];
-      }
-      case 'request-raised':
-        calls.raised(event.request, event.call);
-        return [];
-      case 'request-closed':
-        calls.closed(event.request, event.as);
-        return [];
-      case 'call-begun':
-        return event.turn === turn ? calls.show(event.call.id, true) : [];
-      case 'call-finished':
-        return event.message.turn === turn ? calls.finished(event.message) : [];
-      default:
-        return [];
-    }
-  };
-  return {
-    advance(event: StreamEvent): { readonly chunks: readonly Chunk[]; readonly isOver: boolean } {
-      const isOver =
-        event.type === 'run-ended' || (event.type === 'turn-ended' && event.turn === turn);
-      const chunks = isOver ? end(event.outcome) : chunksOf(event);
-      if (!isSkipping || isOver) return { chunks, isOver };
-      // The client has these parts already, in a step that it has ended.
-      if (event.type === 'request-closed' && event.request === after) {
-        isSkipping = false;
-        calls.skip();
-        texts.end();
-      }
-      return { chunks: [], isOver };
-    },
-    asks: () => !isSkipping && calls.isAsking(),
-    /** Returns the end of a stream whose turn waits for the client. */
-    wait(pending: Pending): readonly Chunk[] {
-      const asked = pending.flatMap(({ id, digest, call, kind }): Chunk[] => {
-        if (call === undefined || kind !== 'approval') return [];
-        const approval = { approvalId: `${id}.${digest}`, toolCallId: call };
-        return [...calls.show(call, false), { type: 'tool-approval-request', ...approval }];
-      });
-      return [...asked, ...texts.end(), { type: 'finish', finishReason: 'tool-calls' }];
-    },
-  };
 }

@@ -1,9 +1,11 @@
+import { z } from 'zod';
 import type { Right } from '../config.js';
 import { shownActions } from '../core/plan/confirm-plan.js';
 import { presentRequest } from '../core/requests/presentation.js';
-import { type JsonObject, isObject, parseJson } from '../core/text/json.js';
+import { type JsonObject, isJsonObject, isObject, parseJson } from '../core/text/json.js';
 import { escapeArguments, printable } from '../core/text/text.js';
 import type { Request } from '../core/transcript/request.js';
+import type { ServedAgent } from './access.js';
 
 /** An agent, as a principal sees it. */
 export interface AgentView {
@@ -16,6 +18,30 @@ export interface AgentView {
   readonly args: JsonObject | null;
   readonly prompts: readonly string[];
   readonly rights: readonly Right[];
+}
+
+/** Returns an agent with its schemas, for forms. A schema that JSON cannot express is null. */
+export function agentView({
+  name,
+  description,
+  graph,
+  template,
+  prompts,
+}: ServedAgent): Omit<AgentView, 'rights'> {
+  return {
+    name,
+    description,
+    graph: graph !== undefined,
+    input: schemaOf(graph?.input),
+    args: schemaOf(template?.args),
+    prompts: [...(prompts?.keys() ?? [])],
+  };
+}
+
+function schemaOf(type: z.ZodObject | undefined): JsonObject | null {
+  if (type === undefined) return null;
+  const schema: unknown = z.toJSONSchema(type, { io: 'input', unrepresentable: 'any' });
+  return isJsonObject(schema) ? schema : null;
 }
 
 /** The graph of a run, marked with what has run and what waits. */

@@ -10,12 +10,18 @@ const delta = (text: string, turn = 1) =>
 const superseded = { ...place, type: 'superseded' } as const satisfies StreamEvent;
 const gap = { ...place, type: 'gap', until: null } as const satisfies StreamEvent;
 const durable = { offset: 'o', at: 0, position: 'p' };
-const message = (text: string, turn = 1) =>
-  ({ role: 'assistant', n: 1, turn, step: 1, at: 0, text }) as never;
+const message = (text: string, turn = 1, more: object = {}) =>
+  ({ role: 'assistant', n: 1, turn, step: 1, at: 0, text, ...more }) as never;
 const replied = (text: string, turn = 1): StreamEvent => ({
   ...durable,
   type: 'model-replied',
   message: message(text, turn),
+});
+/** A reply of which the history has only the head and the tail. */
+const cut = (text: string): StreamEvent => ({
+  ...durable,
+  type: 'model-replied',
+  message: message(text, 1, { blob: { sha256: '0'.repeat(64), bytes: 9 } }),
 });
 const refused = (text: string): StreamEvent => ({
   ...durable,
@@ -80,6 +86,11 @@ describe('the text of a turn', () => {
       ['{"a"', '\n\n{"b":1}'],
     ],
     ['is the answer if no reply had it', [replied(''), ended('composed')], ['composed']],
+    [
+      'is not followed by the head and tail of a long reply that was shown',
+      [delta('a long '), delta('text'), cut('a … t'), delta('and more'), replied('and more')],
+      ['a long ', 'text', '\n\nand more'],
+    ],
   ])('%s', async (_what, events, texts) => {
     expect(await read(events)).toEqual(texts);
   });

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { vi } from 'vitest';
 import { z } from 'zod';
 import type { Agent } from '../../src/agents/agent.js';
+import type { MayDecide } from '../../src/agents/agent-parts.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import { type ServeOptions, defineConfig } from '../../src/config.js';
@@ -61,11 +62,14 @@ const model: Model = {
   },
 };
 
-/** Starts the desk. `serve`: who may use it; the environment has the keys of `names`. */
+/**
+ * Starts the desk. `serve`: who may use it; the environment has the keys of `names`. With `mayDecide`, the
+ * worker checks every decision before it counts.
+ */
 export async function openHttpDesk(
   names: readonly string[],
   serve: ServeOptions = {},
-  given: { readonly agents?: readonly Agent[] } = {},
+  given: { readonly agents?: readonly Agent[]; readonly mayDecide?: MayDecide } = {},
 ): Promise<HttpDesk> {
   const rig = await createRig();
   const paid: number[] = [];
@@ -95,7 +99,8 @@ export async function openHttpDesk(
     ...(given.agents ?? []),
   ];
   const models = { m: model, talk: talker.model };
-  await rig.worker(agents, { models, live: {} });
+  const { mayDecide } = given;
+  await rig.worker(agents, { models, live: {}, ...(mayDecide && { mayDecide }) });
   const client = await clientOf(rig);
   const env = { PERDURE_SERVE_KEYS: names.map((name) => `${name}:${keyOf(name)}`).join(',') };
   const server = await createServer({
