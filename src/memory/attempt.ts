@@ -32,6 +32,7 @@ export class TaskLostError extends Error {}
 
 /** One attempt at an activity, which may still run after the server has given it up. */
 export interface Attempt {
+  readonly host: AttemptHost;
   readonly token: string;
   readonly execution: ActivityAttempt;
   /** The argument of the activity; undefined until it runs. */
@@ -55,6 +56,8 @@ export interface CurrentActivity {
   /** The id of the run. */
   readonly run: string;
   readonly input: unknown;
+  /** Lets the clock move while this code waits for something that comes from outside. */
+  readonly wait: <T>(until: () => Promise<T>) => Promise<T>;
 }
 
 /** Returns the activity whose code calls this; null outside of activities. */
@@ -66,6 +69,7 @@ export function currentActivity(): CurrentActivity | null {
     activity: activityType,
     run: workflowExecution?.workflowId ?? '',
     input: attempt.input,
+    wait: async (until) => await parked(attempt.host, until),
   };
 }
 
@@ -90,6 +94,7 @@ export function createAttempt(
   const taskToken = Buffer.from(token);
   const client = host.client();
   const attempt: Attempt = {
+    host,
     token,
     execution: new Activity(
       { ...known, taskToken, base64TaskToken: taskToken.toString('base64') },

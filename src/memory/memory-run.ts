@@ -10,7 +10,8 @@ import type { ModelRequest } from '../models/model.js';
 import type { Archive } from '../storage/blob-store.js';
 import { type MemoryHost, allSegments } from './host.js';
 import type { MemoryEffect, Observed } from './observe.js';
-import { type MemoryRequest, type Script, unusedIn } from './script.js';
+import type { MemoryRequest, Script } from './script.js';
+import { unusedIn } from './script-checks.js';
 
 /** The history of one segment of a run. */
 export interface MemoryHistory {

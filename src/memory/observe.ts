@@ -4,7 +4,7 @@ import type { Agent, GraphParts, NodeFunction } from '../agents/agent.js';
 import type { RunToolInput, RunToolResult } from '../core/run/contract.js';
 import { parseJson } from '../core/text/json.js';
 import { toPlain } from '../tools/result/plain.js';
-import { type Tool, type ToolContext, createToolRegistry } from '../tools/tool.js';
+import { RecordedResult, type Tool, type ToolContext, createToolRegistry } from '../tools/tool.js';
 import type { Model, ModelRequest } from '../models/model.js';
 
 /** A tool call that was executed. */
@@ -123,7 +123,8 @@ async function observeCall<Result>(
   const effect = { ...place, input: toPlain(input), attempt: call.attempt, idempotencyKey };
   try {
     const result = await execute();
-    effects.push({ ...effect, result: toPlain(result) });
+    const end = result instanceof RecordedResult ? result.end : { result: toPlain(result) };
+    effects.push({ ...effect, ...end });
     return result;
   } catch (error) {
     effects.push({ ...effect, error: error instanceof Error ? error.message : String(error) });

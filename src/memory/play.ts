@@ -2,9 +2,12 @@ import type { RunStatus } from '../core/state/status.js';
 import { formatDuration } from '../core/text/text.js';
 import type { Request } from '../core/transcript/request.js';
 import type { MemoryHost } from './host.js';
-import { type Script, type Stage, nextWhenWaiting, react } from './script.js';
+import { type Script, type Stage, nextWhenQuiet, react } from './script.js';
 import { type Segment, isClosed } from './segment.js';
 import type { MemoryServer } from './server.js';
+
+/** The run cannot go on: it waits for something that does not come. */
+export class DeadlockError extends Error {}
 
 /** Lets the run go on until it has ended, or until it waits for a message that nobody sends. */
 export async function play(
@@ -28,11 +31,11 @@ export async function play(
     if (hasReacted) continue;
     const status = await client.workflow.getHandle(stage.id).query<RunStatus>('status');
     const isWaiting = status.status === 'waiting_message';
-    if (isWaiting && (await nextWhenWaiting(script, stage))) continue;
+    if (await nextWhenQuiet(script, stage, isWaiting)) continue;
     const hasScript = clock.pending().some(({ kind }) => kind === 'script');
     if (isWaiting && !hasScript) return;
     const stuck = deadlock({ server, status, open, script, until });
-    if (stuck !== null) throw new Error(stuck);
+    if (stuck !== null) throw new DeadlockError(stuck);
     clock.advance();
   }
 }
@@ -81,11 +84,13 @@ function deadlock({
   const next = clock
     .pending()
     .find(({ kind }) => kind !== 'timeout' && (kind !== 'retry' || !isHopeless));
-  if (next !== undefined && next.at <= until) return null;
+  const last = next?.kind === 'workflow' ? (script.moments?.until ?? until) : until;
+  if (next !== undefined && next.at <= Math.min(last, until)) return null;
   const { reason, message } = status;
   const why = [status.status, reason, message].filter((one) => one !== null).join(': ');
   const [first] = open;
-  if (next === undefined && first !== undefined) return openRequest(first, script);
+  if (first !== undefined && (next === undefined || last < until))
+    return openRequest(first, script);
   if (next === undefined) return `the run cannot go on, and no script changes that: ${why}`;
   const late = formatDuration(next.at - until, { as: 'exact' });
   return `the run takes too long: the next event comes ${late} after the end of \`within\`: ${why}`;

@@ -26,15 +26,14 @@ import {
   type Stage,
   afterCall,
   afterStep,
-  assertScript,
   beforeCall,
   beforeStep,
   createScript,
-  missedIn,
   setTimes,
 } from './script.js';
 import { type MemoryRun, type PartialRun, resultOf } from './memory-run.js';
-import { play } from './play.js';
+import { DeadlockError, play } from './play.js';
+import { assertScript, missedIn } from './script-checks.js';
 
 /** A model of a run in memory: a list of replies, or a model that the worker calls. */
 export type MemoryModel = readonly ScriptStep[] | Model;
@@ -100,6 +99,12 @@ export async function playRun(
   return { ...run, outcome: run.outcome };
 }
 
+/** Why a run cannot go on. `isStuck`: it waits for something that does not come. */
+interface PlayError {
+  readonly cause: unknown;
+  readonly isStuck: boolean;
+}
+
 /** What replaces parts of a run in memory. */
 interface Play {
   readonly script?: Script;
@@ -117,7 +122,7 @@ export async function playPartly(
   agent: Agent,
   options: MemoryOptions,
   { script = createScript(options), input, activities }: Play = {},
-): Promise<{ readonly run: PartialRun; readonly error: { readonly cause: unknown } | null }> {
+): Promise<{ readonly run: PartialRun; readonly error: PlayError | null }> {
   const { at = {}, startAt = Date.now(), within = YEAR } = options;
   const withinMs = toMs(within);
   if (!(withinMs > 0)) {
@@ -156,7 +161,7 @@ export async function playPartly(
     setTimes(script, stage, at);
     const error = await play(host, { script, stage, until: startAt + withinMs }).then(
       () => null,
-      (cause: unknown) => ({ cause }),
+      (cause: unknown) => ({ cause, isStuck: cause instanceof DeadlockError }),
     );
     const { archive } = stores;
     const known = { client, id, script, observed, startAt, archive, isOver: error === null };

@@ -1,10 +1,9 @@
 import type { Client } from '@temporalio/client';
 import type { Decision, Request } from '../core/transcript/request.js';
 import type { Action, Reaction, ScriptedDecision } from '../testing/actions.js';
-import { InputError } from '../core/errors.js';
-import { type Fault, assertFaults } from './faults.js';
-import { isObject, textField } from '../core/text/json.js';
-import { show, toMs } from '../core/text/text.js';
+import { RefusedError } from '../core/errors.js';
+import { toMs } from '../core/text/text.js';
+import type { Fault } from './faults.js';
 import type { PerdureClient } from '../client/client-types.js';
 import { askRun } from '../updates/ask.js';
 import type { VirtualClock } from './clock.js';
@@ -47,6 +46,10 @@ export interface Script {
   readonly at: Readonly<Record<string, Action | readonly Action[]>>;
   /** How often each entry was used, by its place. */
   readonly used: Map<string, number>;
+  /** How many delayed actions of each place have not come. */
+  readonly delayed: Map<string, number>;
+  /** Null unless the run is executed again from its recording. */
+  readonly moments: Moments | null;
   /** The lists of replies, and how many of them were given. */
   readonly replies: {
     readonly place: string;
@@ -66,6 +69,22 @@ interface SeenRequest {
   isWaiting: boolean;
 }
 
+/** What a rerun does by itself, as it was recorded. What the run refuses is left out. */
+export interface Moments {
+  /** Just before the n-th model call. */
+  readonly step: (number: number) => readonly Action[];
+  /**
+   * When nothing goes on. `isWaiting`: the run waits for a message; `next`: the Unix time in ms of the
+   * next timer, Infinity without one.
+   */
+  readonly quiet: (given: {
+    readonly isWaiting: boolean;
+    readonly next: number;
+  }) => Action | undefined;
+  /** The Unix time in ms after which no timer of the run fires. */
+  readonly until: number;
+}
+
 /** What actions act on. */
 export interface Stage {
   readonly id: string;
@@ -77,59 +96,17 @@ export interface Stage {
   readonly work: (act: () => Promise<void>) => void;
 }
 
-const ACTIONS: Readonly<Record<Action['type'], true>> = {
-  send: true,
-  'cancel-turn': true,
-  cancel: true,
-  close: true,
-  pause: true,
-  resume: true,
-  'set-limits': true,
-  kill: true,
-  after: true,
-  wait: true,
-  decide: true,
-};
-const MOMENTS = ['request', 'call', 'step', 'waiting'];
 /** The parts of a script. */
-interface ScriptParts {
+export interface ScriptParts {
   readonly on?: Reactions;
   readonly at?: Script['at'];
   readonly faults?: readonly Fault[];
 }
 
-/** Throws an `InputError` for a part of a script that would have no effect. */
-export function assertScript({ on = {}, at = {}, faults = [] }: ScriptParts): void {
-  for (const [moment, entries] of Object.entries(on)) {
-    if (!MOMENTS.includes(moment)) throw unexpected('on', `one of ${MOMENTS.join(', ')}`, moment);
-    const all: unknown = moment === 'waiting' ? { waiting: entries } : entries;
-    for (const [name, entry] of Object.entries(isObject(all) ? all : {})) {
-      const list: readonly unknown[] = Array.isArray(entry) ? entry : [entry];
-      for (const one of list) {
-        if (typeof one !== 'function') assertAction(`on.${moment}.${name}`, one);
-      }
-    }
-  }
-  for (const [delay, entry] of Object.entries(at)) {
-    const ms = toMs(delay);
-    if (!(ms >= 0)) throw unexpected('at', 'a time after the start such as "3 days"', delay);
-    for (const one of Array.isArray(entry) ? entry : [entry]) assertAction(`at["${delay}"]`, one);
-  }
-  assertFaults(faults);
-}
-
-function assertAction(place: string, action: unknown): void {
-  const type = isObject(action) ? textField(action, 'type') : '';
-  if (!Object.hasOwn(ACTIONS, type)) {
-    throw unexpected(place, 'an action such as approve(), deny(), or send("…")', action);
-  }
-}
-
-function unexpected(field: string, what: string, value: unknown): InputError {
-  return new InputError(`${field}: expected ${what}, got ${show(value)}`);
-}
-
-export function createScript({ on = {}, at = {}, faults = [] }: ScriptParts): Script {
+export function createScript(
+  { on = {}, at = {}, faults = [] }: ScriptParts,
+  moments: Moments | null = null,
+): Script {
   return {
     on,
     at,
@@ -137,6 +114,8 @@ export function createScript({ on = {}, at = {}, faults = [] }: ScriptParts): Sc
     replies: [],
     requests: new Map(),
     used: new Map(),
+    delayed: new Map(),
+    moments,
     calls: [],
     steps: 0,
     firedFaults: new Set(),
@@ -162,8 +141,17 @@ function isList<T>(entry: T | readonly T[]): entry is readonly T[] {
   return Array.isArray(entry);
 }
 
+/** An entry of a script, and where it acts. */
+interface Scene {
+  readonly script: Script;
+  readonly stage: Stage;
+  /** The name of the entry in `used`. */
+  readonly place: string;
+}
+
 /** Performs an action. Rejects if the run refuses it. */
-export async function perform(stage: Stage, action: Action): Promise<void> {
+async function perform(scene: Scene, action: Action): Promise<void> {
+  const { stage } = scene;
   const { id, client, clock, temporal } = stage;
   switch (action.type) {
     case 'send': {
@@ -188,7 +176,7 @@ export async function perform(stage: Stage, action: Action): Promise<void> {
     case 'kill':
       return stage.kill();
     case 'after':
-      return later(stage, action.delay, () => perform(stage, action.action));
+      return later(scene, action.delay, () => perform(scene, action.action));
     case 'wait':
       return;
     case 'decide':
@@ -196,18 +184,27 @@ export async function perform(stage: Stage, action: Action): Promise<void> {
   }
 }
 
-function later(stage: Stage, delay: Parameters<typeof toMs>[0], act: () => Promise<void>): void {
+function later(
+  { script: { delayed }, stage, place }: Scene,
+  delay: Parameters<typeof toMs>[0],
+  act: () => Promise<void>,
+): void {
   const at = stage.clock.now() + toMs(delay);
-  stage.clock.set({ at, kind: 'script' }, () => stage.work(act));
+  delayed.set(place, (delayed.get(place) ?? 0) + 1);
+  stage.clock.set({ at, kind: 'script' }, () => {
+    delayed.set(place, (delayed.get(place) ?? 0) - 1);
+    stage.work(act);
+  });
 }
 
 /** Sets the timers of `at`. */
 export function setTimes(script: Script, stage: Stage, at: Script['at']): void {
   for (const [delay, given] of Object.entries(at)) {
     const actions = isList(given) ? given : [given];
-    later(stage, delay, async () => {
-      script.used.set(`at ${delay}`, 1);
-      for (const action of actions) await perform(stage, action);
+    const scene = { script, stage, place: `at ${delay}` };
+    later(scene, delay, async () => {
+      script.used.set(scene.place, 1);
+      for (const action of actions) await perform(scene, action);
     });
   }
 }
@@ -231,7 +228,7 @@ export async function react(
   const given = take(script, `request ${place}`, entry, true);
   if (given === undefined) return false;
   const reaction = typeof given === 'function' ? given(request, run) : given;
-  await decideOrPerform(stage, seen, reaction);
+  await decideOrPerform({ script, stage, place: `request ${place}` }, seen, reaction);
   return true;
 }
 
@@ -259,22 +256,22 @@ function placesOf({ tool, kind }: Request): readonly string[] {
   return kind === 'approval' ? [...named, kind, '*'] : [kind, ...named, '*'];
 }
 
-async function decideOrPerform(stage: Stage, seen: SeenRequest, action: Action): Promise<void> {
+async function decideOrPerform(scene: Scene, seen: SeenRequest, action: Action): Promise<void> {
   switch (action.type) {
     case 'wait':
       seen.isWaiting = true;
       return;
     case 'after': {
       seen.isWaiting = true;
-      return later(stage, action.delay, async () => {
+      return later(scene, action.delay, async () => {
         seen.isWaiting = false;
-        await decideOrPerform(stage, seen, action.action);
+        await decideOrPerform(scene, seen, action.action);
       });
     }
     case 'decide':
-      return await decide(stage, seen, action.decision);
+      return await decide(scene.stage, seen, action.decision);
     default:
-      await perform(stage, action);
+      await perform(scene, action);
   }
 }
 
@@ -301,8 +298,9 @@ export async function beforeCall(
   const isNew = !script.calls.includes(call);
   if (isNew) script.calls.push(call);
   fire(script, stage, (fault) => fault.at === 'before-effect' && isCall(script, fault.call, call));
-  const action = take(script, `call ${tool}`, script.on.call?.[tool], false);
-  if (action !== undefined) await perform(stage, action);
+  const place = `call ${tool}`;
+  const action = take(script, place, script.on.call?.[tool], false);
+  if (action !== undefined) await perform({ script, stage, place }, action);
 }
 
 /** What the script does when a tool call was executed, before anybody learns of it. */
@@ -319,10 +317,11 @@ export async function beforeStep(script: Script, stage: Stage): Promise<number> 
   script.steps += 1;
   const number = script.steps;
   fire(script, stage, (fault) => fault.at === 'before-reply' && fault.step === number);
-  const entry = script.on.step?.[number];
-  if (entry === undefined) return number;
-  script.used.set(`step ${number}`, 1);
-  for (const action of isList(entry) ? entry : [entry]) await perform(stage, action);
+  const entry = script.on.step?.[number] ?? [];
+  const scene = { script, stage, place: `step ${number}` };
+  script.used.set(scene.place, 1);
+  for (const action of isList(entry) ? entry : [entry]) await perform(scene, action);
+  for (const action of script.moments?.step(number) ?? []) await performAgain(scene, action);
   return number;
 }
 
@@ -341,50 +340,33 @@ function fire(
   if (due.length > 0) kill();
 }
 
-/** Performs the next action for a run that waits for a message. Returns false if there is none. */
-export async function nextWhenWaiting(script: Script, stage: Stage): Promise<boolean> {
-  const { waiting } = script.on;
-  const action = take(script, 'waiting', waiting, false);
+/** Performs an action that the recorded run has accepted; the run may refuse it now. */
+async function performAgain(scene: Scene, action: Action): Promise<void> {
+  try {
+    await perform(scene, action);
+  } catch (error) {
+    if (!RefusedError.isInstance(error)) throw error;
+  }
+}
+
+/**
+ * Performs the next action when nothing goes on: for a run that waits for a message, or that is
+ * executed again. Returns false if there is none.
+ */
+export async function nextWhenQuiet(
+  script: Script,
+  stage: Stage,
+  isWaiting: boolean,
+): Promise<boolean> {
+  const scene = { script, stage, place: 'waiting' };
+  const timer = stage.clock.pending().find(({ kind }) => kind !== 'timeout');
+  const recorded = script.moments?.quiet({ isWaiting, next: timer?.at ?? Infinity });
+  if (recorded !== undefined) {
+    await performAgain(scene, recorded);
+    return true;
+  }
+  const action = isWaiting ? take(script, scene.place, script.on.waiting, false) : undefined;
   if (action === undefined) return false;
-  await perform(stage, action);
+  await perform(scene, action);
   return true;
-}
-
-/** Returns the places at which something was to happen, and which the run did not reach. */
-export function missedIn({ on, at, faults, firedFaults, used }: Script): readonly string[] {
-  const isUnused = (place: string): boolean => !used.has(place);
-  return [
-    ...faults.flatMap((fault, index) =>
-      firedFaults.has(fault) ? [] : [`faults[${index}]: ${show(fault)}`],
-    ),
-    ...Object.entries(on.call ?? {}).flatMap(([tool, entry]) =>
-      leftOf(entry, used.get(`call ${tool}`)).map((left) => `on.call.${tool}: ${left}`),
-    ),
-    ...Object.keys(on.step ?? {})
-      .filter((step) => isUnused(`step ${step}`))
-      .map((step) => `on.step[${step}]`),
-    ...Object.keys(at)
-      .filter((delay) => isUnused(`at ${delay}`))
-      .map((delay) => `at["${delay}"]`),
-  ];
-}
-
-/** Returns what the run left over of what was there for it. */
-export function unusedIn({ on, used, replies }: Script): readonly string[] {
-  const requests = Object.entries(on.request ?? {}).filter(([name]) => name !== '*');
-  return [
-    ...replies.flatMap(({ place, given, used: count }) =>
-      count() >= given ? [] : [`${place}: ${given - count()} of ${given} replies`],
-    ),
-    ...requests.flatMap(([name, entry]) =>
-      leftOf(entry, used.get(`request ${name}`)).map((left) => `on.request.${name}: ${left}`),
-    ),
-    ...leftOf(on.waiting ?? [], used.get('waiting')).map((left) => `on.waiting: ${left}`),
-  ];
-}
-
-function leftOf(entry: unknown, count = 0): readonly string[] {
-  const given = Array.isArray(entry) ? entry.length : 1;
-  if (count >= given) return [];
-  return [given === 1 ? 'never used' : `${given - count} of ${given} entries`];
 }

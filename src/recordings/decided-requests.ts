@@ -1,8 +1,21 @@
 import { canonicalJson, isObject } from '../core/text/json.js';
 import { type Message, parseCallId } from '../core/transcript/messages.js';
 import type { Request } from '../core/transcript/request.js';
-import { type Divergence, comparedCall, createDivergence, nearestCall } from './divergence.js';
-import { type FactOf, type Placed, type RecordedFact, subjectOf } from './recording.js';
+import {
+  type AskedRequest,
+  type Divergence,
+  comparedCall,
+  createDivergence,
+  nearestCall,
+} from './divergence.js';
+import {
+  type FactOf,
+  type Placed,
+  type RecordedFact,
+  type RecordedRun,
+  type Recording,
+  subjectOf,
+} from './recording.js';
 
 type DecisionFact = FactOf<'decision'>;
 
@@ -80,6 +93,25 @@ export function undecided(
   const actual = comparedCall({ name: tool, arguments: args });
   const nearest = nearestCall(actual, others);
   return createDivergence({ ...place, kind: 'call', actual, recorded, nearest });
+}
+
+/** Returns the difference of a request at its place: that of its call, or after the last message. */
+export function placedRequest(
+  { run: id, request, divergence }: AskedRequest,
+  { runs }: Recording,
+): Divergence {
+  if (request.call !== undefined) return divergence;
+  const messages = runs.find((run) => run.id === id)?.messages ?? [];
+  const last = messages.findLast(({ at }) => at <= request.raisedAt);
+  return last === undefined
+    ? divergence
+    : createDivergence({ ...divergence, turn: last.turn, step: last.step });
+}
+
+/** Whether a recorded run has asked the same, and nobody has decided it. */
+export function wasLeftUndecided(request: Request, run: RecordedRun | undefined): boolean {
+  const subject = canonicalJson({ ...subjectOf(request) });
+  return run?.undecided?.some((one) => canonicalJson({ ...one }) === subject) === true;
 }
 
 /** Whether a decision was made about a request like this one: for another one, consent is not known. */

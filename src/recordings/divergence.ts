@@ -9,6 +9,8 @@ import {
 } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
 import type { Message, ToolCall } from '../core/transcript/messages.js';
+import type { Outcome } from '../core/transcript/outcome.js';
+import type { Request } from '../core/transcript/request.js';
 import type { RecordedRun, Recording } from './recording.js';
 
 /** A call by its tool and its arguments. */
@@ -46,10 +48,18 @@ export interface Divergence {
 /** What a rerun has found so far. After a divergence, no model is called any more. */
 export interface Found {
   divergence: Divergence | null;
-  /** The first request that the recording has no decision about; it may have expired there, too. */
-  request: Divergence | null;
+  /** The first request that the recording has neither decided nor left undecided. */
+  request: AskedRequest | null;
   /** Why the last call of another model failed; null if it replied. */
   failure: unknown;
+}
+
+/** A request that the recording does not have, and its divergence. */
+export interface AskedRequest {
+  /** The id of the run that asks. */
+  readonly run: string;
+  readonly request: Request;
+  readonly divergence: Divergence;
 }
 
 /** Creates a divergence, with its line. */
@@ -146,9 +156,14 @@ export function firstDifference(
   return found[0] ?? null;
 }
 
+/** Returns the outcome of a run, or, while it is open, of its last turn. */
+export function lastOutcome({ outcome, lastTurn = null }: RecordedRun): Outcome | null {
+  return outcome ?? lastTurn;
+}
+
 /** Returns the run as one that no worker has begun. */
 function notBegun(run: RecordedRun): RecordedRun {
-  return { ...run, messages: [], facts: [], outcome: null };
+  return { ...run, messages: [], facts: [], outcome: null, lastTurn: null };
 }
 
 /** Returns the one of two differences that was first, as far as one run shows it. */
@@ -158,11 +173,26 @@ export function earlierOf(
 ): Divergence | null {
   if (found === null || compared === null || found.agent !== compared.agent)
     return found ?? compared;
-  // A difference in how the run ended comes after all steps.
-  const isBefore =
-    compared.kind !== 'outcome' &&
-    (compared.turn < found.turn || (compared.turn === found.turn && compared.step < found.step));
-  return isBefore ? compared : found;
+  return isBefore(compared, found) ? compared : found;
+}
+
+/** Whether a difference is at an earlier step; one in how the run ended comes after all steps. */
+function isBefore(one: Divergence, other: Divergence): boolean {
+  if (one.kind === 'outcome') return false;
+  return one.turn < other.turn || (one.turn === other.turn && one.step < other.step);
+}
+
+/** Returns a request that nobody decided, unless another difference was there before it was raised. */
+export function requestOrEarlier(
+  request: Divergence | null,
+  other: Divergence | null,
+): Divergence | null {
+  if (request === null || other === null || request.agent !== other.agent) return request ?? other;
+  const isSameStep = request.turn === other.turn && request.step === other.step;
+  const isReply =
+    other.kind === 'message' &&
+    [other.actual, other.recorded].some((one) => isObject(one) && one['role'] === 'assistant');
+  return isBefore(other, request) || (isSameStep && isReply) ? other : request;
 }
 
 function differenceOf(
@@ -171,12 +201,14 @@ function differenceOf(
   compared: Compared,
 ): Divergence | null {
   const { agent } = recorded;
+  // A recording of 0.2.0 does not say how the last turn of an open run ended.
+  const isUnknown = recorded.endedAt === null && recorded.lastTurn === undefined;
   const [before, after] = [recorded, actual].map(({ messages }) => linesOf(messages, compared));
   for (let at = 0; at < Math.max(before?.length ?? 0, after?.length ?? 0); at += 1) {
     const [one, other] = [before?.[at], after?.[at]];
     if (one !== undefined && other !== undefined && sameLine(one, other)) continue;
     // The reason for which it failed says more than what it therefore did not do.
-    if (other === undefined && hasFailed(actual) && !hasFailed(recorded)) break;
+    if (other === undefined && hasFailed(actual) && !hasFailed(recorded) && !isUnknown) break;
     const { turn = 0, step = 0, kind = 'message' } = other ?? one ?? {};
     const calls = (before ?? []).map(({ value }) => value).filter(isComparedCall);
     return createDivergence({
@@ -193,8 +225,9 @@ function differenceOf(
   const [end, newEnd] = [recorded, actual].map((run) => endOf(run, compared));
   if (end === undefined || newEnd === undefined || canonicalJson(end) === canonicalJson(newEnd))
     return null;
+  if (isUnknown && actual.outcome === null) return null;
   const turn = recorded.messages.at(-1)?.turn ?? 1;
-  const error = hasFailed(actual) ? actual.outcome?.error : undefined;
+  const error = hasFailed(actual) ? lastOutcome(actual)?.error : undefined;
   return createDivergence({
     agent,
     turn,
@@ -205,11 +238,12 @@ function differenceOf(
   });
 }
 
-function hasFailed({ outcome }: RecordedRun): boolean {
-  return outcome?.status === 'failed';
+function hasFailed(run: RecordedRun): boolean {
+  return lastOutcome(run)?.status === 'failed';
 }
 
-function endOf({ outcome }: RecordedRun, compared: Compared): Json {
+function endOf(run: RecordedRun, compared: Compared): Json {
+  const outcome = lastOutcome(run);
   if (outcome === null) return null;
   const { status, reason, answer } = outcome;
   return compared === 'all' ? { status, reason, answer } : { status, reason };

@@ -1,10 +1,11 @@
 import type { AgentDefinition } from '../core/definition/definition.js';
 import { definitionShape } from '../core/guards/definition.js';
 import { isReadsResult, isReply, isToolResult } from '../core/guards/recorded.js';
-import { openRequest } from '../core/requests/open-requests.js';
+import { openRequest, openRequests } from '../core/requests/open-requests.js';
 import type { Ask } from '../core/input/inbox.js';
 import type { RunInput } from '../core/input/input.js';
 import { askProblem } from '../core/run/ask.js';
+import { getOutcome } from '../core/state/turn.js';
 import { type Json, isObject, textField } from '../core/text/json.js';
 import { callShape, decisionShape } from '../core/transcript/message-shapes.js';
 import { type Message, type ToolCall, parseCallId } from '../core/transcript/messages.js';
@@ -17,7 +18,12 @@ import {
   createProjector,
   project,
 } from '../history/projection.js';
-import { type RecordedFact, type RecordedRun, subjectOf } from './recording.js';
+import {
+  type RecordedFact,
+  type RecordedRequest,
+  type RecordedRun,
+  subjectOf,
+} from './recording.js';
 
 /** The events of a run, segment by segment, oldest first. */
 interface RunEvents {
@@ -36,7 +42,8 @@ export function recordEvents({ id, segments }: RunEvents): RecordedRun | null {
   const last = views.at(-1);
   if (started?.type !== 'started' || last === undefined || last.state === null) return null;
   const messages = messagesIn(views);
-  const facts = segments.flatMap((events) => factsIn(events, messages));
+  const undecided = new Map<string, RecordedRequest>();
+  const facts = segments.flatMap((events) => factsIn(events, { messages, undecided }));
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the workflow has accepted it
   const input = started.input as RunInput;
   const { price, window } = last.state.config;
@@ -52,6 +59,8 @@ export function recordEvents({ id, segments }: RunEvents): RecordedRun | null {
     facts,
     messages,
     outcome: last.outcome,
+    ...(last.ended === null && { lastTurn: getOutcome(last.state) }),
+    undecided: [...undecided.values()],
     spent: last.state.total,
   };
 }
@@ -82,9 +91,24 @@ function isDefinition(value: unknown): value is AgentDefinition {
 /** Updates and signals without an effect on the run: they only read. */
 const READS = new Set(['outcome']);
 
+/** The events after which a request may be gone that nobody has decided. */
+const ENDING: ReadonlySet<HistoryEvent['type']> = new Set([
+  'timer-fired',
+  'update',
+  'signal',
+  'cancel-requested',
+]);
+
+/** `undecided`: the requests that were open and not decided so far, by their ids. */
 function factsIn(
   events: readonly HistoryEvent[],
-  messages: readonly Message[],
+  {
+    messages,
+    undecided,
+  }: {
+    readonly messages: readonly Message[];
+    readonly undecided: Map<string, RecordedRequest>;
+  },
 ): readonly RecordedFact[] {
   const scheduled = new Map<number, Extract<HistoryEvent, { type: 'scheduled' }>>();
   const admitted = new Map<string, { readonly name: string; readonly input: unknown }>();
@@ -124,11 +148,25 @@ function factsIn(
         return [];
     }
   };
-  return events.flatMap((event) => {
+  const noteOpen = (): void => {
+    const { state } = run.view();
+    const open = state === null ? [] : openRequests(state, '');
+    for (const request of open) {
+      // A decision is being checked.
+      if (request.checking !== true) undecided.set(request.id, subjectOf(request));
+    }
+  };
+  const all = events.flatMap((event) => {
+    if (ENDING.has(event.type)) noteOpen();
     const facts = toFacts(event);
+    for (const fact of facts) {
+      if (fact.type === 'decision') undecided.delete(fact.decision.request);
+    }
     run.push(event);
     return facts;
   });
+  noteOpen();
+  return all;
 }
 
 function ended(

@@ -12,7 +12,8 @@ import {
 import type { ModelFacts } from '../models/model-entry.js';
 import { type Classification, getClassKeys } from '../output/classes/classes.js';
 import { type Divergence, type Found, createDivergence } from './divergence.js';
-import { type FactOf, type RecordedRun, type Recording, factsOf } from './recording.js';
+import { abortOf } from './recorded-results.js';
+import { type FactOf, type RecordedRun, type Recording, factsOf, isMidTurn } from './recording.js';
 
 const STOPPED = { kind: 'request', type: 'diverged' } as const;
 
@@ -53,6 +54,10 @@ export function recordedModel(
       stopAfter(found);
       const activity = current();
       const next = activity === null ? undefined : callAt(all, placeOf(activity), recording);
+      if (next === undefined && activity !== null && wasInFlight(placeOf(activity), recording)) {
+        await activity.wait(async () => await abortOf(signal));
+        signal.throwIfAborted();
+      }
       if (next === undefined) {
         found.divergence ??= unrecorded(request, activity, recording);
         throw stopped(found.divergence);
@@ -120,6 +125,18 @@ function callAt(
   if (next !== undefined || !isSummary) return next;
   // Recordings of 0.2.0 do not say which replies are summaries. A step's own reply is its last.
   return open.find((one) => one !== here.at(-1));
+}
+
+/** Whether the recording of an open run ends with this call, to which no reply had come yet. */
+function wasInFlight(place: CallPlace | null, { runs }: Recording): boolean {
+  const run = runs.find(({ id }) => id === place?.run);
+  if (place === null || run === undefined || !isMidTurn(run)) return false;
+  return run.facts.every(
+    (fact) =>
+      fact.type !== 'reply' ||
+      fact.turn < place.turn ||
+      (fact.turn === place.turn && fact.step < place.step),
+  );
 }
 
 function unrecorded(

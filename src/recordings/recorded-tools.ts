@@ -1,13 +1,13 @@
 import type { Agent } from '../agents/agent.js';
 import { InputError } from '../core/errors.js';
-import { type Json, canonicalJson, isObject, parseJson, textField } from '../core/text/json.js';
-import { callShape } from '../core/transcript/message-shapes.js';
-import { type ToolCall, parseCallId } from '../core/transcript/messages.js';
+import { isToolResult } from '../core/guards/recorded.js';
+import { type Json, canonicalJson, isObject, textField } from '../core/text/json.js';
+import { failureOf } from '../core/transcript/call-result.js';
+import { parseCallId } from '../core/transcript/messages.js';
 import type { CurrentActivity } from '../memory/attempt.js';
-import { CallFault } from '../tools/arguments/check-arguments.js';
 import { ToolError } from '../tools/errors.js';
 import { toPlain } from '../tools/result/plain.js';
-import { type Tool, type ToolContext, createToolRegistry } from '../tools/tool.js';
+import { RecordedResult, type Tool, type ToolContext, createToolRegistry } from '../tools/tool.js';
 import {
   type ComparedCall,
   type Found,
@@ -15,7 +15,15 @@ import {
   createDivergence,
   nearestCall,
 } from './divergence.js';
-import { type Placed, type RecordedRun, type Recording, factsOf } from './recording.js';
+import {
+  type OpenResult,
+  abortOf,
+  endOf,
+  isCall,
+  recordedResults,
+  returnedBy,
+} from './recorded-results.js';
+import { type Placed, type Recording, factsOf, isMidTurn } from './recording.js';
 
 /** A live tool for a rerun: only one with the effect `read`. */
 export type LiveTools = Readonly<Record<string, Tool>>;
@@ -86,53 +94,6 @@ export function withRecordedTools(agent: Agent, given: RecordedTools): Agent {
   return replace(agent);
 }
 
-interface OpenResult extends ComparedCall {
-  readonly run: string;
-  /** The id of the call, which is unique in its run. */
-  readonly call: string;
-  readonly turn: number;
-  readonly step: number;
-  readonly result: Json;
-  isUsed: boolean;
-}
-
-/** The ends of executions; a call that was only checked, or was not begun, has none. */
-const EXECUTED: readonly unknown[] = [true, false, 'unknown'];
-
-/** Returns the results of a run in the order of its calls. */
-function recordedResults(run: RecordedRun, { blobs }: Recording): readonly OpenResult[] {
-  const ended = run.facts.flatMap((fact) => {
-    if (fact.type === 'result') {
-      const { call, result, turn, step } = fact;
-      const isExecuted = isObject(result) && EXECUTED.includes(result['ok']);
-      return isExecuted ? [{ call, result, turn, step }] : [];
-    }
-    // The worker died in the call, or the call timed out.
-    if (fact.type !== 'failure' || fact.activity !== 'runTool' || !isObject(fact.input)) return [];
-    const { call, turn, step } = fact.input;
-    if (!isCall(call)) return [];
-    const result = { ok: 'unknown', message: fact.error.message };
-    return [{ call, result, turn: Number(turn ?? 0), step: Number(step ?? 0) }];
-  });
-  const order = run.messages.flatMap((one) =>
-    one.role === 'assistant' ? (one.calls ?? []).map(({ id }) => id) : [],
-  );
-  return ended
-    .toSorted((one, other) => order.indexOf(one.call.id) - order.indexOf(other.call.id))
-    .map(({ call, ...rest }) => {
-      const { parsed, blob } = call;
-      const large = (parsed === undefined ? blob : parsed.blob)?.sha256;
-      const args = parsed?.arguments ?? call.arguments;
-      const whole = large === undefined ? args : (blobs[large] ?? args);
-      const compared = comparedCall({ name: call.name, arguments: whole });
-      return { ...compared, ...rest, run: run.id, call: call.id, isUsed: false };
-    });
-}
-
-function isCall(value: unknown): value is ToolCall {
-  return callShape(value, '') === null;
-}
-
 interface ToolsOf extends RecordedTools {
   readonly agent: string;
   readonly results: readonly OpenResult[];
@@ -140,7 +101,7 @@ interface ToolsOf extends RecordedTools {
 }
 
 function recordedTool(tool: Tool, given: ToolsOf): Tool {
-  const { agent, results, recording, found } = given;
+  const { agent, results, recording, found, current } = given;
   return {
     ...tool,
     async executeParsed(input, context) {
@@ -148,7 +109,11 @@ function recordedTool(tool: Tool, given: ToolsOf): Tool {
       const next = resultOf(made, context, { ...given, effect: tool.effect });
       if (next !== undefined) {
         next.isUsed = true;
-        return valueOf(next.result, recording);
+        return new RecordedResult(next.result, endOf(next.result, recording));
+      }
+      if (hadNoResult(made, context, given)) {
+        await current()?.wait(async () => await abortOf(context.signal));
+        context.signal.throwIfAborted();
       }
       const { turn, step } = context.run;
       const there = recordedAt(context, given);
@@ -204,7 +169,7 @@ function resultOf(
   const next = own.find(({ isUsed }) => !isUsed);
   if (next !== undefined) return next;
   const others = own.length > 0 ? own : same;
-  const isClear = new Set(others.map(({ result }) => canonicalJson(result))).size === 1;
+  const isClear = new Set(others.map(({ result }) => canonicalJson(toPlain(result)))).size === 1;
   return isClear ? (others.find(({ isUsed }) => !isUsed) ?? again(others)) : undefined;
 }
 
@@ -220,6 +185,27 @@ function recordedAt(
         ? one.call === call.id
         : !one.isUsed && one.turn === run.turn && one.step === run.step),
   );
+}
+
+/** Whether a recorded call like this one was canceled, or was running still when it was recorded. */
+function hadNoResult(
+  made: ComparedCall,
+  { run: { id }, call }: Place,
+  { recording, isSameModel }: Pick<ToolsOf, 'recording' | 'isSameModel'>,
+): boolean {
+  const run = recording.runs.find((one) => one.id === id);
+  if (run === undefined) return false;
+  const { messages } = run;
+  const calls = messages.flatMap((one) => (one.role === 'assistant' ? (one.calls ?? []) : []));
+  return calls.some((one) => {
+    const isSame = isSameModel
+      ? one.id === call.id
+      : canonicalJson(comparedCall(one)) === canonicalJson({ ...made });
+    if (!isSame) return false;
+    const result = messages.find((other) => other.role === 'tool' && other.callId === one.id);
+    if (result?.role === 'tool') return failureOf(result)?.type === 'cancelled';
+    return isMidTurn(run);
+  });
 }
 
 /** A `verify` that was executed, or failed for the last time. */
@@ -271,34 +257,10 @@ function recordedVerify(
       if (next.end instanceof Error) throw next.end;
       const { happened, result } = isObject(next.end) ? next.end : {};
       if (happened === false) return { happened };
-      return happened === true ? { happened, result: valueOf(result, recording) } : undefined;
+      if (happened !== true || !isToolResult(result) || result.ok !== true) return undefined;
+      return { happened, result: returnedBy(tool.name, result, recording) };
     },
   };
-}
-
-/** Returns what a tool returned, or throws what it threw. */
-function valueOf(result: unknown, { blobs }: Recording): unknown {
-  if (!isObject(result)) return null;
-  const { ok, output, artifact, blob } = result;
-  const text = textField(result, 'text');
-  if (ok === 'unknown') throw new CallFault('unanswered', textField(result, 'message'));
-  if (ok !== true) throw recordedError(text);
-  if (output !== undefined) return output;
-  const stored = [artifact, { blob }].find(
-    (one): one is { blob: { sha256: string } } =>
-      isObject(one) && isObject(one['blob']) && typeof one['blob']['sha256'] === 'string',
-  );
-  if (stored === undefined) return text;
-  const whole = blobs[stored.blob.sha256] ?? text;
-  return isObject(artifact) && artifact['text'] !== true ? parseJson(whole) : whole;
-}
-
-/** Returns the error whose text the model read: a `ToolError` is passed on as it is. */
-function recordedError(text: string): ToolError {
-  const value = parseJson(text);
-  const message =
-    isObject(value) && isObject(value['error']) ? textField(value['error'], 'message') : text;
-  return new ToolError(message);
 }
 
 const FRAME = /^[^\n]*\n<document [^\n]*>\n([^]*)\n<\/document>$/;

@@ -129,6 +129,8 @@ const recorded = fields<RecordedRun>({
   facts: list(fact),
   messages: list(messageShape),
   outcome: nullable(outcomeShape),
+  lastTurn: optional(nullable(outcomeShape)),
+  undecided: optional(list(aboutShape)),
   spent: spentShape,
 });
 

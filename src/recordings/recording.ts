@@ -60,6 +60,11 @@ export type RecordedFact = { readonly at: number } & (
   | { readonly type: 'cancel' }
 );
 
+/** Whether a run was open when it was recorded, and not waiting for a message, as far as is known. */
+export function isMidTurn({ endedAt, lastTurn = null }: RecordedRun): boolean {
+  return endedAt === null && lastTurn === null;
+}
+
 /** A fact of one type. */
 export type FactOf<T extends RecordedFact['type']> = Extract<RecordedFact, { readonly type: T }>;
 
@@ -127,6 +132,16 @@ export interface RecordedRun {
   readonly messages: readonly Message[];
   /** Null if the run left none, or was open. */
   readonly outcome: Outcome | null;
+  /**
+   * How the last turn of an open run ended; null while a turn was under way. Absent for a run that has
+   * ended, and in recordings of 0.2.0.
+   */
+  readonly lastTurn?: Outcome | null;
+  /**
+   * The requests that nobody decided: they expired, were withdrawn, or were open. Absent in recordings
+   * of 0.2.0.
+   */
+  readonly undecided?: readonly RecordedRequest[];
   /** What all turns together have used, with the agents that it called. */
   readonly spent: Spent;
 }

@@ -1,37 +1,29 @@
 import type { Agent } from '../agents/agent.js';
 import { InputError } from '../core/errors.js';
-import type { Limits } from '../core/definition/definition.js';
 import { isForked } from '../core/guards/recorded.js';
 import type { Activities } from '../core/run/contract.js';
-import { type Json, isObject, sha256Hex } from '../core/text/json.js';
-import type { Outcome } from '../core/transcript/outcome.js';
+import { isObject } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
-import type { Request } from '../core/transcript/request.js';
+import type { Outcome } from '../core/transcript/outcome.js';
 import { decodeEvent } from '../history/decode-event.js';
 import type { MemoryRun } from '../memory/memory-run.js';
-import type { MemoryOptions } from '../memory/run-in-memory.js';
 import type { Model } from '../models/model.js';
 import type { ModelEntry } from '../models/model-entry.js';
-import type { BlobStore } from '../storage/blob-store.js';
 import {
-  type Action,
-  cancelRun,
-  cancelTurn,
-  closeRun,
-  decision,
-  noDecision,
-  send,
-  setRunLimits,
-} from '../testing/actions.js';
-import { type Divergence, type Found, earlierOf, firstDifference } from './divergence.js';
-import { type PlacedDecision, isAbout, unasked, undecided } from './decided-requests.js';
+  type Divergence,
+  type Found,
+  earlierOf,
+  firstDifference,
+  requestOrEarlier,
+} from './divergence.js';
+import { placedRequest, unasked } from './decided-requests.js';
 import { recordEvents } from './record-histories.js';
 import { recordedAgent } from './recorded-agent.js';
 import { candidateModel, factsOfModel, recordedModel } from './recorded-model.js';
+import { recordedScript } from './recorded-script.js';
 import { type LiveTools, checkLiveTools, withRecordedTools } from './recorded-tools.js';
 import {
   type FactOf,
-  type RecordedFact,
   type RecordedRun,
   type Recording,
   createRecording,
@@ -106,8 +98,9 @@ export async function rerun(
   }
   checkLiveTools(tools);
   const found: Found = { divergence: null, request: null, failure: null };
-  const [{ playPartly }, { currentActivity: current }] = await Promise.all([
+  const [{ playPartly }, { createScript }, { currentActivity: current }] = await Promise.all([
     import('../memory/run-in-memory.js'),
+    import('../memory/script.js'),
     import('../memory/attempt.js'),
   ]);
   const isSameModel = model === undefined;
@@ -117,29 +110,33 @@ export async function rerun(
       ? recordedModel(recording, { found, current })
       : candidateModel(await modelFrom(model), found);
   const decisions = factsOf(recording, 'decision').map((placed) => ({ ...placed, isUsed: false }));
-  const options: MemoryOptions = {
-    ...scriptOf(recording, root, { found, decisions }),
+  const { options: scripted, moments } = recordedScript(recording, root, { found, decisions });
+  const options = {
+    ...scripted,
     model: used,
     ...(model === undefined && { models: recordedModels(recording, used) }),
   };
   const { archive: _archive, ...input } = root.input;
   const { run, error } = await playPartly(own, options, {
+    script: createScript(options, moments),
     // An agent that is given as data has its arguments in its instructions.
     input: { ...input, ...(given === undefined && { args: {} }) },
     activities: recordedActivities(root),
   });
-  const isOpen = root.endedAt === null && error !== null;
+  // A run that was open when it was recorded is to wait where it waited then.
+  const isOpen = root.endedAt === null && error?.isStuck === true;
   // What a model did not reply says nothing about what it would do.
   const isFound = found.divergence !== null || found.request !== null;
-  if (error !== null && !isOpen && !isFound && found.failure !== null) throw found.failure;
+  if (error !== null && !isFound && found.failure !== null) throw found.failure;
   const again = recordingOf(run, recording);
   const compared = model === undefined ? 'all' : 'calls';
-  // A request that nobody decided may have expired when it was recorded, too, or be open still.
   const different =
     earlierOf(found.divergence, firstDifference(recording, again, compared)) ??
     (compared === 'all' && error === null ? unasked(decisions) : null);
-  const divergence =
-    different !== null || (error !== null && !isOpen) ? (found.request ?? different) : null;
+  const isSame = different === null && (error === null || isOpen);
+  const divergence = isSame
+    ? null
+    : requestOrEarlier(found.request && placedRequest(found.request, again), different);
   if (error !== null && !isOpen && divergence === null) throw error.cause;
   const { outcome, transcript, effects, requests } = run;
   return { divergence, outcome, recording: again, transcript, effects, requests };
@@ -181,116 +178,6 @@ function recordedActivities({
     );
   }
   return { forkMessages: async () => await Promise.resolve(copied) };
-}
-
-/** Returns what happens to the rerun from outside, as it was recorded. */
-function scriptOf(
-  recording: Recording,
-  root: RecordedRun,
-  { found, decisions }: { readonly found: Found; readonly decisions: readonly PlacedDecision[] },
-): MemoryOptions {
-  const { waiting, step } = messagesOf(recording, root);
-  const decide = (request: Request, runId: string): Action => {
-    const open = decisions.filter(({ run, isUsed }) => !isUsed && run.id === runId);
-    const same = open.filter(({ fact }) => isAbout(request, fact));
-    const next = same.find(({ fact }) => fact.decision.request === request.id) ?? same[0];
-    if (next === undefined) {
-      const asking = recording.runs.find(({ id }) => id === runId)?.agent ?? root.agent;
-      // After a divergence, requests are its consequences.
-      if (found.divergence === null) {
-        const facts = open.map(({ fact }) => fact);
-        found.request ??= undecided(request, { agent: asking, open: facts });
-      }
-      return noDecision();
-    }
-    next.isUsed = true;
-    const { request: _request, digest: _digest, patched: _patched, ...made } = next.fact.decision;
-    return decision(made);
-  };
-  return {
-    id: root.id,
-    startAt: root.startedAt,
-    blobs: blobsOf(recording),
-    env: {},
-    on: { request: { '*': decide }, waiting, step },
-  };
-}
-
-/** Returns the messages that the run waited for, and what joined a turn, by model calls. */
-function messagesOf(
-  recording: Recording,
-  root: RecordedRun,
-): {
-  readonly waiting: readonly Action[];
-  readonly step: Readonly<Record<number, readonly Action[]>>;
-} {
-  const replies = factsOf(recording, 'reply').map(({ fact }) => fact);
-  const waiting: Action[] = [];
-  const step: Record<number, Action[]> = {};
-  const during = (call: number, action: Action): void => {
-    const at = Math.max(1, call);
-    step[at] = [...(step[at] ?? []), action];
-  };
-  /** The number of the model call whose reply the run got last. */
-  let last = 0;
-  for (const fact of root.facts) {
-    if (fact.type === 'reply') last = replies.indexOf(fact) + 1;
-    else if (fact.type === 'message') {
-      const { sentAt: _sentAt, ...message } = fact.message;
-      // A message that comes during a call joins the prompt of the next one.
-      if (message.mode === 'steer')
-        during(joinedAfter(root, replies, message.id) ?? last, send(message));
-      else waiting.push(send(message));
-    } else if (fact.type === 'cancel') during(last + 1, cancelRun());
-    else if (fact.type === 'control') {
-      if (fact.name === 'close') waiting.push(closeRun());
-      if (fact.name === 'cancelTurn') during(last + 1, cancelTurn());
-      if (fact.name === 'setLimits') during(last + 1, setRunLimits(limitsIn(fact.input)));
-    }
-  }
-  return { waiting, step };
-}
-
-/** Returns the number of the last model call before a message of the transcript; null if it has none. */
-function joinedAfter(
-  root: RecordedRun,
-  replies: readonly RecordedFact[],
-  id: string | undefined,
-): number | null {
-  const { messages, facts } = root;
-  const at = messages.findIndex((one) => one.role === 'user' && one.id === id && id !== undefined);
-  if (at < 0) return null;
-  const before = messages.slice(0, at).findLast(({ role }) => role === 'assistant');
-  const index = replies.findIndex(
-    (fact) =>
-      fact.type === 'reply' &&
-      fact.turn === before?.turn &&
-      fact.step === before.step &&
-      facts.includes(fact),
-  );
-  return index < 0 ? null : index + 1;
-}
-
-function limitsIn(input: Json): Limits {
-  const { by: _by, door: _door, ...limits } = isObject(input) ? input : {};
-  return limits;
-}
-
-/** A blob store with the texts of a recording. */
-function blobsOf({ blobs }: Recording): BlobStore {
-  const texts = new Map(Object.entries(blobs));
-  return {
-    async put(text) {
-      const sha256 = sha256Hex(text);
-      texts.set(sha256, text);
-      return { sha256, bytes: Buffer.byteLength(text) };
-    },
-    async get({ sha256 }) {
-      const text = texts.get(sha256);
-      if (text === undefined) throw new Error(`the recording has no text ${sha256}`);
-      return text;
-    },
-  };
 }
 
 /** Returns the recording of a run in memory; it keeps the large texts of another one. */

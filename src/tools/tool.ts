@@ -7,6 +7,7 @@ import type {
   ToolKind,
 } from '../core/definition/tool-definition.js';
 import { InputError } from '../core/errors.js';
+import type { RunToolResult } from '../core/run/contract.js';
 import { type Json, type JsonObject, isObject } from '../core/text/json.js';
 import type { ArtifactResult } from './built-in/artifact.js';
 
@@ -197,6 +198,21 @@ export interface DefinedTool<Input extends z.ZodObject, Output extends z.ZodType
 
 /** What `execute` of a tool returns: the value that `output` describes, or an artifact of it. */
 export type ToolReturn<Value> = Value | ArtifactResult<Value>;
+
+/**
+ * What `executeParsed` returns for a call of a recorded run: the result as the history has it, which
+ * was judged and validated when the call was executed. For the engine.
+ */
+export class RecordedResult {
+  readonly result: RunToolResult;
+  /** What the tool returned, or why it threw, for those who observe the run. */
+  readonly end: { readonly result: unknown } | { readonly error: string };
+
+  constructor(result: RunToolResult, end: RecordedResult['end']) {
+    this.result = result;
+    this.end = end;
+  }
+}
 
 /** The tools of one agent by name. */
 export interface ToolRegistry {

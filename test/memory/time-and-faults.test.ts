@@ -123,6 +123,45 @@ describe('time in memory', () => {
   });
 });
 
+describe('a delayed action whose time did not come', () => {
+  const look2 = [replyCall('look', { n: 1 }), replyText('Seen.')];
+
+  test.each([
+    [
+      'on.call',
+      { on: { call: { look: after('1 hour', cancelRun()) } } },
+      /: on\.call\.look: never/,
+    ],
+    ['on.step', { on: { step: { 1: after('1 hour', cancelRun()) } } }, /: on\.step\[1\]: the run/],
+    ['at', { at: { '0 ms': after('1 hour', cancelRun()) } }, /: at\["0 ms"\]: the run/],
+    [
+      'a list',
+      { on: { call: { look: [after('1 hour', cancelRun())] } } },
+      /ended before the time of its after/,
+    ],
+  ])('of %s is missed', async (_name, script, message) => {
+    const options = { message: 'Look', model: look2, ...script };
+    await expect(runInMemory(desk, options)).rejects.toThrow(message);
+  });
+
+  test('of on.request is left over, and one that came is not', async () => {
+    const run = await runInMemory(desk, {
+      message: 'Pay',
+      model: pays,
+      on: { request: { pay: after('1 hour', approve()) } },
+      at: { '1 minute': cancelRun() },
+    });
+    expect(run.outcome.status).toBe('cancelled');
+    expect(run.unused).toContainEqual(expect.stringMatching(/^on\.request\.pay: never used; /));
+    const late = await runInMemory(desk, {
+      message: 'Pay',
+      model: pays,
+      on: { request: { pay: after('1 hour', approve()) } },
+    });
+    expect(late.unused).toEqual([]);
+  });
+});
+
 describe('an interruption in memory', () => {
   test('cancels the turn, and the run goes on', async () => {
     const run = await runInMemory(desk, {

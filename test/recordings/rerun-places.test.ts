@@ -11,6 +11,7 @@ import { recordingOf, rerun } from '../../src/recordings/rerun.js';
 import {
   type ScriptStep,
   approve,
+  noDecision,
   replyCall,
   replyCalls,
   replyText,
@@ -278,5 +279,84 @@ describe('recorded results', () => {
     expect(divergence?.text).toBe(
       'reader, turn 1: called retrieve {"query":"Go"}; recorded nothing',
     );
+  });
+});
+
+describe('the first difference is reported', () => {
+  const input = z.object({ n: z.number() });
+  const pay = defineTool({
+    name: 'pay',
+    description: 'Pays.',
+    input,
+    effect: 'once',
+    approval: 'always',
+    execute: ({ n }) => `paid ${n}`,
+  });
+  const tools = [look, pay];
+  const timed = defineAgent({
+    name: 'timed',
+    instructions: 'Help.',
+    tools,
+    rules: [{ tool: 'pay', then: 'ask', expires: '1 day' }],
+  });
+  const both = [replyCall('look', { n: 1 }), replyCall('pay', { n: 1 }), replyText('Done.')];
+
+  test('and not a request that nobody decided then either', async () => {
+    const recording = await record(timed, {
+      message: 'Go',
+      model: [replyCall('pay', { n: 1 }), replyCall('look', { n: 1 }), replyText('No.')],
+      on: { request: { pay: noDecision() } },
+    });
+    const changed: Recording = JSON.parse(
+      JSON.stringify(recording).replaceAll('"text":"saw 1"', '"text":"saw 2"'),
+    );
+    const runs = recording.runs.map((run, at) => ({
+      ...run,
+      messages: changed.runs[at]?.messages ?? [],
+    }));
+    const { divergence } = await rerun({ ...recording, runs }, { agent: timed });
+    expect(divergence).toMatchObject({ kind: 'message', turn: 1, step: 2 });
+  });
+
+  test('and not a request that came after it', async () => {
+    const free = defineTool({
+      name: 'pay',
+      description: 'Pays.',
+      input,
+      effect: 'once',
+      execute: ({ n }) => `paid ${n}`,
+    });
+    const before = defineAgent({ name: 'desk', instructions: 'Help.', tools: [look, free] });
+    const recording = await record(before, { message: 'Go', model: both });
+    const strict = defineTool({
+      name: 'look',
+      description: 'Looks.',
+      effect: 'read',
+      input: z.object({ n: z.number().max(0) }),
+      execute: () => 'saw',
+    });
+    const now = defineAgent({ name: 'desk', instructions: 'Help.', tools: [strict, pay] });
+    const { divergence } = await rerun(recording, { agent: now });
+    expect(divergence).toMatchObject({ kind: 'message', turn: 1, step: 1 });
+    const asks = defineAgent({ name: 'desk', instructions: 'Help.', tools: [look, pay] });
+    const asked = await rerun(recording, { agent: asks });
+    expect(asked.divergence).toMatchObject({ kind: 'request', turn: 1, step: 2 });
+  });
+
+  test('with the step at which a limit asked', async () => {
+    const recording = await record(timed, {
+      message: 'Go',
+      model: both,
+      on: { request: { pay: approve() } },
+    });
+    const limited = defineAgent({
+      name: 'timed',
+      instructions: 'Help.',
+      tools,
+      onLimit: 'ask',
+      limits: { steps: 2 },
+    });
+    const { divergence } = await rerun(recording, { agent: limited });
+    expect(divergence).toMatchObject({ kind: 'request', turn: 1, step: 2 });
   });
 });

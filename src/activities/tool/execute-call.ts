@@ -5,15 +5,20 @@ import { errorText, type CallErrorType } from '../../core/transcript/call-result
 import type { RunToolInput, RunToolResult } from '../../core/run/contract.js';
 import type { ToolDefinition } from '../../core/definition/tool-definition.js';
 import { nodeOfCall } from '../../core/state/turn-definition.js';
-import type { Json, JsonObject } from '../../core/text/json.js';
+import { type Json, type JsonObject, canonicalJson } from '../../core/text/json.js';
 import type { Message } from '../../core/transcript/messages.js';
 import { InputRequired } from '../../mcp/input-required.js';
 import { redactMessage } from '../../secrets/redact.js';
 import { BlobError } from '../../storage/blob-store.js';
 import { CallFault } from '../../tools/arguments/check-arguments.js';
-import { normalizeError, failureText, returnedError } from '../../tools/result/plain.js';
+import { normalizeError, failureText, returnedError, toPlain } from '../../tools/result/plain.js';
 import { StrayError, ToolError } from '../../tools/errors.js';
-import type { CallArtifacts, NodeContext, Tool } from '../../tools/tool.js';
+import {
+  type CallArtifacts,
+  type NodeContext,
+  RecordedResult,
+  type Tool,
+} from '../../tools/tool.js';
 import type { PinnedAgent, ActivityDependencies } from '../activity-context.js';
 import { interruptionCause, retryFailure, runBounded } from '../attempt.js';
 import { contractSchema } from '../model/answer-formats.js';
@@ -117,6 +122,7 @@ async function execute(
   switch (end.type) {
     case 'value': {
       const { value } = end;
+      if ('recorded' in value) return value.recorded;
       if ('error' in value) return failed('tool_error', normalizeError(value.error).message);
       if ('unreadable' in value) return unknownResult(pinned, value.unreadable);
       const tooLarge = nodeResultProblem(pinned, value);
@@ -155,7 +161,12 @@ async function callFunction(
   context: Context,
   execution: Execution,
   signal: AbortSignal,
-): Promise<SerializedResult | { readonly error: unknown } | { readonly unreadable: string }> {
+): Promise<
+  | SerializedResult
+  | { readonly error: unknown }
+  | { readonly unreadable: string }
+  | { readonly recorded: RunToolResult }
+> {
   const { tool, pinned, value } = execution;
   const { generator } = execution;
   const toolContext = createToolContext(context, execution, signal);
@@ -166,6 +177,9 @@ async function callFunction(
           const nodeContext: NodeContext = { ...toolContext, generate };
           return tool.executeParsed(value, nodeContext);
         });
+  if (returned instanceof RecordedResult) {
+    return { recorded: await recordedResult(context, execution, returned) };
+  }
   try {
     return await readReturned(context, execution, { returned, signal });
   } catch (error) {
@@ -176,6 +190,26 @@ async function callFunction(
     if (nodeOfCall(pinned) !== null) return { unreadable: `it was executed, but ${message}` };
     return { content: redactMessage(`[the call was executed; ${message}]`), isText: true };
   }
+}
+
+/**
+ * Returns a recorded result as it is. Only the agent's contract is applied again to a result that ends
+ * the turn, since it may have changed.
+ */
+async function recordedResult(
+  context: Context,
+  { pinned, agent }: Execution,
+  { result }: RecordedResult,
+): Promise<RunToolResult> {
+  const contract = pinned.ends ? contractSchema(agent) : null;
+  if (contract === null || result.ok !== true || result.blob !== undefined) return result;
+  const { name, effect } = pinned;
+  const { output: before = result.text } = result;
+  const warn = (message: string): void => context.log.warn(redactMessage(message));
+  const output = toPlain(await validateResult({ name, effect }, before, { contract, warn }));
+  if (canonicalJson(output) === canonicalJson(before)) return result;
+  const text = typeof output === 'string' ? output : JSON.stringify(output);
+  return { ...result, text, output };
 }
 
 /** Returns the value of a tool's function as text for the model, or the error that it reports. */
