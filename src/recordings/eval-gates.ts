@@ -99,7 +99,8 @@ export function gateResults(gates: EvalGates, cases: readonly Measured[]): reado
   const scored = Object.entries(gates.scores ?? {}).map(([name, bound]): GateResult => {
     const given = all.flatMap(({ candidate }) => candidate.scores[name]?.score ?? []);
     const actual = given.length === 0 ? null : sumOf(given) / given.length;
-    return { name: `scores.${name}`, bound, actual, passed: actual !== null && actual >= bound };
+    const passed = actual !== null && actual >= bound - ROUNDING;
+    return { name: `scores.${name}`, bound, actual, passed };
   });
   const ratios = RATIOS.flatMap((name): readonly GateResult[] => {
     const bound = gates[name];
@@ -112,7 +113,9 @@ export function gateResults(gates: EvalGates, cases: readonly Measured[]): reado
     // In memory, a model call takes no time on the clock of the run.
     const isTimeless =
       name === 'latency' && ended.length > 0 && before.every((recorded) => recorded === 0);
-    return [{ name, bound, actual, passed: actual === null ? isTimeless : actual <= bound }];
+    return [
+      actual === null ? { name, bound, actual, passed: isTimeless } : atMost(name, bound, actual),
+    ];
   });
   return [
     atMost('errors', 0, errors),
@@ -139,8 +142,11 @@ function ratioOf(
   return sumOf(one) === 0 ? null : sumOf(other) / sumOf(one);
 }
 
+/** The mean of ten scores of 0.7 is not exactly 0.7. */
+const ROUNDING = 1e-9;
+
 function atMost(name: string, bound: number, actual: number): GateResult {
-  return { name, bound, actual, passed: actual <= bound };
+  return { name, bound, actual, passed: actual <= bound + ROUNDING * Math.max(1, bound) };
 }
 
 function sumOf(numbers: readonly number[]): number {

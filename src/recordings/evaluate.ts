@@ -1,4 +1,4 @@
-import { readdir, stat } from 'node:fs/promises';
+import { readdir, realpath, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Agent } from '../agents/agent.js';
 import { InputError } from '../core/errors.js';
@@ -7,15 +7,18 @@ import { isObject } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
 import type { Outcome, Usage } from '../core/transcript/outcome.js';
 import type { Model } from '../models/model.js';
-import { type ComparedCall, type Divergence, comparedCall } from './divergence.js';
-import { type Recording, factsOf } from './recording.js';
-import { readRecording } from './recording-files.js';
+import { nearestFirst } from '../validation/check-options.js';
+import { type ComparedCall, type Divergence, comparedCall, lastOutcome } from './divergence.js';
 import { type EvalGates, type GateResult, assertGates, gateResults } from './eval-gates.js';
+import { assertScorerTimeout, assertScorers, reasonOf, scoresOf } from './eval-scores.js';
+import { abortOf } from './recorded-results.js';
+import { type RecordedRun, type Recording, factsOf } from './recording.js';
+import { readRecording } from './recording-files.js';
 import { type CandidateModel, modelFrom, rerun } from './rerun.js';
 
 /** One side of a comparison: the recorded run, the same run now, or the run with another model. */
 export interface EvalRun {
-  /** Null if the run did not end. */
+  /** Of an open run, that of its last turn; null if it has none. */
   readonly outcome: Outcome | null;
   /** The answer of the last turn; null if there is none. */
   readonly answer: string | null;
@@ -56,7 +59,10 @@ export type Scorers = Readonly<Record<string, Scorer>>;
 
 /** Options of `evaluate`. */
 export interface EvaluateOptions {
-  /** The agents as they are now, by whose names the recordings find theirs. */
+  /**
+   * The agents as they are now, by whose names the recordings find theirs: a case of another agent
+   * fails. Default: as the runs have pinned them.
+   */
   readonly agents?: readonly Agent[];
   /**
    * The candidate: its name at a provider, an entry as in `models` of a configuration, or an adapter.
@@ -71,6 +77,11 @@ export interface EvaluateOptions {
   /** Milliseconds that a scorer may take for one run; default 120,000. One that takes longer fails the run. */
   readonly scorerTimeoutMs?: number;
   readonly gates?: EvalGates;
+  /**
+   * When it aborts, no more runs begin, and `evaluate` returns those that are over, with `finished`
+   * false. What is running then is left to itself.
+   */
+  readonly signal?: AbortSignal;
   /** Called after each run with the candidate, and for each case that cannot be run. */
   readonly onProgress?: (progress: EvalProgress) => void;
 }
@@ -107,8 +118,10 @@ export interface EvaluatedCase {
 export interface Evaluation {
   readonly cases: readonly EvaluatedCase[];
   readonly gates: readonly GateResult[];
-  /** Whether all gates hold. */
+  /** Whether all runs are over, and all gates hold. */
   readonly passed: boolean;
+  /** False if it was aborted before all runs were over. */
+  readonly finished: boolean;
 }
 
 const MAX_RUNS = 100;
@@ -138,57 +151,54 @@ const SCORER_MS = 120_000;
  */
 export async function evaluate(
   cases: string,
-  { agents = [], model, runs = 1, atOnce = 4, ...rest }: EvaluateOptions,
+  { agents, model, runs = 1, atOnce = 4, signal, ...rest }: EvaluateOptions,
 ): Promise<Evaluation> {
   const { scorers = {}, gates = {}, onProgress = () => undefined } = rest;
   const { scorerTimeoutMs = SCORER_MS } = rest;
-  assertTypes({ agents, model, onProgress });
+  assertTypes({ ...(agents !== undefined && { agents }), model, onProgress });
   assertCount('runs', runs);
   assertCount('atOnce', atOnce);
   assertScorers(scorers);
-  assertTimeout(scorerTimeoutMs);
+  assertScorerTimeout(scorerTimeoutMs);
   assertGates(gates, scorers);
   const files = await filesIn(cases);
   const total = files.length * runs;
   let done = 0;
-  const evaluated: EvaluatedCase[] = [];
+  const evaluated = new Map<number, EvaluatedCase>();
   const waiting = [...files.entries()];
+  const isAborted = (): boolean => signal?.aborted === true;
   const work = async (): Promise<void> => {
-    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+    for (let next = waiting.shift(); next !== undefined && !isAborted(); next = waiting.shift()) {
       const [index, { name, file }] = next;
-      evaluated[index] = await evaluateCase(file, {
+      await evaluateCase(file, {
         name,
-        agents,
+        ...(agents !== undefined && { agents }),
         scorers,
         scorerTimeoutMs,
         runs,
+        isAborted,
         modelOf: typeof model === 'function' ? model : () => model,
+        note: (soFar) => void evaluated.set(index, soFar),
         report(run) {
           done += 1;
-          onProgress({ name, done, total, run });
+          if (!isAborted()) onProgress({ name, done, total, run });
         },
       });
     }
   };
-  await Promise.all(Array.from({ length: Math.min(atOnce, files.length) }, work));
-  const results = gateResults(gates, evaluated);
-  return { cases: evaluated, gates: results, passed: results.every(({ passed }) => passed) };
+  const all = Promise.all(Array.from({ length: Math.min(atOnce, files.length) }, work));
+  await (signal === undefined ? all : Promise.race([all, abortOf(signal)]));
+  const finished = done === total;
+  const known = [...evaluated].toSorted(([one], [other]) => one - other).map(([, each]) => each);
+  const results = gateResults(gates, known);
+  const passed = finished && results.every((gate) => gate.passed);
+  return { cases: known, gates: results, passed, finished };
 }
 
 function assertCount(name: string, count: number): void {
   if (Number.isInteger(count) && count >= 1 && count <= MAX_RUNS) return;
   throw new InputError(
     `${name}: expected a whole number from 1 to ${MAX_RUNS}, got ${show(count)}`,
-  );
-}
-
-/** The longest delay of a timer. */
-const MAX_TIMEOUT_MS = 2 ** 31 - 1;
-
-function assertTimeout(ms: number): void {
-  if (Number.isFinite(ms) && ms > 0 && ms <= MAX_TIMEOUT_MS) return;
-  throw new InputError(
-    `scorerTimeoutMs: expected a number of ms from 1 to ${MAX_TIMEOUT_MS}, got ${show(ms)}`,
   );
 }
 
@@ -211,16 +221,6 @@ function assertTypes({
   }
 }
 
-function assertScorers(scorers: unknown): void {
-  if (!isObject(scorers)) {
-    throw new InputError(`scorers: expected an object of functions, got ${show(scorers)}`);
-  }
-  for (const [name, scorer] of Object.entries(scorers)) {
-    if (typeof scorer === 'function') continue;
-    throw new InputError(`scorers.${visible(name)}: expected a function, got ${show(scorer)}`);
-  }
-}
-
 function nameOf(file: string): string {
   return file.replace(/\.json$/, '');
 }
@@ -232,12 +232,23 @@ async function filesIn(
   try {
     if ((await stat(place)).isFile()) return [{ name: nameOf(place), file: place }];
     const entries = await readdir(place, { withFileTypes: true });
-    const names = entries.filter((one) => one.isFile() && one.name.endsWith('.json'));
-    if (names.length > 0) {
-      return names
-        .map(({ name }) => ({ name: nameOf(name), file: join(place, name) }))
-        .toSorted((one, other) => (one.name < other.name ? -1 : 1));
-    }
+    const found = await Promise.all(
+      entries
+        .filter(({ name }) => name.endsWith('.json'))
+        .map(async (one) => {
+          const file = join(place, one.name);
+          if (!one.isSymbolicLink()) return one.isFile() ? [{ name: nameOf(one.name), file }] : [];
+          // The large texts are beside the file itself. A link that leads nowhere is a case that fails.
+          const target = await realpath(file).catch(() => file);
+          const isFolder = await stat(target).then(
+            (known) => known.isDirectory(),
+            () => false,
+          );
+          return isFolder ? [] : [{ name: nameOf(one.name), file: target }];
+        }),
+    );
+    const names = found.flat();
+    if (names.length > 0) return names.toSorted((one, other) => (one.name < other.name ? -1 : 1));
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new InputError(`cases: expected a readable folder, got an error (${reason})`, {
@@ -249,33 +260,40 @@ async function filesIn(
   );
 }
 
-interface CaseOptions extends Required<
-  Pick<EvaluateOptions, 'agents' | 'scorers' | 'scorerTimeoutMs' | 'runs'>
-> {
+interface CaseOptions
+  extends
+    Pick<EvaluateOptions, 'agents'>,
+    Required<Pick<EvaluateOptions, 'scorers' | 'scorerTimeoutMs' | 'runs'>> {
   readonly name: string;
+  readonly isAborted: () => boolean;
   readonly modelOf: (recording: Recording) => CandidateModel;
   readonly report: (run: CandidateRun) => void;
+  /** Called with the case after each of its runs, and when it is over. */
+  readonly note: (soFar: EvaluatedCase) => void;
 }
 
 /** Evaluates one case. Never rejects. */
 async function evaluateCase(
   file: string,
-  { name, agents, scorers, scorerTimeoutMs, runs, modelOf, report }: CaseOptions,
-): Promise<EvaluatedCase> {
+  { name, agents, scorers, scorerTimeoutMs, runs, ...rest }: CaseOptions,
+): Promise<void> {
+  const { isAborted, modelOf, report, note } = rest;
+  let recorded: EvalRun | null = null;
   let recording: Recording;
+  let options: { readonly agent?: Agent };
   try {
     recording = await readRecording(file);
+    recorded = recordedRun(recording);
+    options = agents === undefined ? {} : { agent: agentOf(recording, agents) };
   } catch (error) {
     const failed = failedRun(error);
+    note({ name, recorded, replayed: null, candidates: [failed] });
     for (let run = 0; run < runs; run += 1) report(failed);
-    return { name, recorded: null, replayed: null, candidates: [failed] };
+    return;
   }
-  const recorded = recordedRun(recording);
   const input = recording.runs[0]?.input.message ?? '';
-  const agent = agents.find((one) => one.name === recording.runs[0]?.agent);
-  const options = agent === undefined ? {} : { agent };
   const candidates: CandidateRun[] = [];
-  for (let run = 0; run < runs; run += 1) {
+  for (let run = 0; run < runs && !isAborted(); run += 1) {
     let candidate: CandidateRun;
     try {
       const { model, latencyMs } = timed(await modelFrom(modelOf(recording)));
@@ -287,18 +305,31 @@ async function evaluateCase(
       candidate = failedRun(error);
     }
     candidates.push(candidate);
+    note({ name, recorded, replayed: null, candidates: [...candidates] });
     report(candidate);
   }
+  if (isAborted()) return;
   const replayed = await rerun(recording, options).then(sideOf, () => null);
-  return { name, recorded, replayed, candidates };
+  note({ name, recorded, replayed, candidates });
+}
+
+/** Returns the agent of a recording. Throws an `InputError` if there is none of its name. */
+function agentOf({ runs }: Recording, agents: readonly Agent[]): Agent {
+  const name = runs[0]?.agent ?? '';
+  const agent = agents.find((one) => one.name === name);
+  if (agent !== undefined) return agent;
+  const known = nearestFirst(
+    name,
+    agents.map((one) => one.name),
+  );
+  const expected = known.length === 0 ? 'an agent' : `one of ${known.map(visible).join(', ')}`;
+  throw new InputError(
+    `agent: expected ${expected}, got "${visible(name)}"; give the agent of the recording`,
+  );
 }
 
 function failedRun(error: unknown): CandidateRun {
   return { run: null, scores: {}, error: reasonOf(error) };
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 /** Returns a model, and the time that its calls have taken together. */
@@ -344,47 +375,17 @@ function sideOf({
 }
 
 function recordedRun(recording: Recording): EvalRun {
-  const outcome = recording.runs[0]?.outcome ?? null;
+  const [root] = recording.runs;
+  const outcome = root === undefined ? null : lastOutcome(root);
   const took = factsOf(recording, 'reply').map(({ fact }) => fact.tookMs);
   const latencyMs = took.reduce((sum, ms) => sum + ms, 0);
-  return { ...sideOf({ outcome, divergence: null, recording }), latencyMs };
+  const side = sideOf({ outcome, divergence: null, recording });
+  return { ...side, answer: side.answer ?? (root ? lastAnswer(root) : null), latencyMs };
 }
 
-async function scoresOf(
-  scorers: Scorers,
-  given: ScoredRun,
-  timeoutMs: number,
-): Promise<Pick<CandidateRun, 'scores' | 'error'>> {
-  const scores: Record<string, { readonly score: number; readonly reason?: string }> = {};
-  const errors: string[] = [];
-  for (const [name, scorer] of Object.entries(scorers)) {
-    try {
-      const made = await scored(scorer, given, timeoutMs);
-      const { score, reason } = isObject(made) ? made : { score: made, reason: undefined };
-      const number = typeof score === 'boolean' ? Number(score) : score;
-      if (typeof number !== 'number' || !(number >= 0 && number <= 1)) {
-        throw new InputError(`expected a score from 0 to 1, or a boolean, got ${show(score)}`);
-      }
-      scores[name] = { score: number, ...(typeof reason === 'string' && { reason }) };
-    } catch (error) {
-      errors.push(`scorers.${visible(name)}: ${reasonOf(error)}`);
-    }
-  }
-  return { scores, error: errors.length === 0 ? null : errors.join('; ') };
-}
-
-/** Returns what a scorer makes of a run. Rejects if it takes too long. */
-async function scored(scorer: Scorer, given: ScoredRun, timeoutMs: number): Promise<unknown> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => {
-      const message = `expected a score of case "${given.name}" within ${timeoutMs} ms, got none`;
-      reject(new InputError(`${message}; it may hang: make it quicker, or raise scorerTimeoutMs`));
-    }, timeoutMs);
-  });
-  try {
-    return await Promise.race([scorer(given), late]);
-  } finally {
-    clearTimeout(timer);
-  }
+/** Returns the answer of an open run of a recording that does not have its last outcome. */
+function lastAnswer({ outcome, lastTurn, messages }: RecordedRun): string | null {
+  if (outcome !== null || lastTurn !== undefined) return null;
+  const last = messages.at(-1);
+  return last?.role === 'assistant' && (last.calls ?? []).length === 0 ? last.text : null;
 }

@@ -1,12 +1,10 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { evaluation } from '../../src/cli/commands/eval.js';
-import { rerun as rerunCommand } from '../../src/cli/commands/rerun.js';
-import { junitReport } from '../../src/cli/reports/eval-report.js';
+import { evalLines, junitReport } from '../../src/cli/reports/eval-report.js';
 import { playRun } from '../../src/memory/run-in-memory.js';
 import {
   type EvalProgress,
@@ -15,17 +13,8 @@ import {
 } from '../../src/recordings/evaluate.js';
 import { writeRecording } from '../../src/recordings/recording-files.js';
 import { recordingOf } from '../../src/recordings/rerun.js';
-import {
-  type Stub,
-  approve,
-  replyCall,
-  replyError,
-  replyText,
-  scriptedModel,
-  startStub,
-} from '../../src/testing.js';
+import { approve, replyCall, replyError, replyText, scriptedModel } from '../../src/testing.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { runInProcess } from '../support/in-process.js';
 import { useSourceBundle } from '../support/memory.js';
 
 const executed: string[] = [];
@@ -233,6 +222,105 @@ describe('an evaluation', () => {
     await expect(evaluate('cases', options)).rejects.toThrow(message);
   });
 
+  test('does not fail a gate by rounding, and shows why one fails', async () => {
+    const { gates } = await evaluate(join(folder, 'a-refund.json'), {
+      agents: [desk],
+      model: same,
+      runs: 3,
+      scorers: {
+        fits: () => 0.7,
+        close: () => 0.8999,
+      },
+      gates: { scores: { fits: 0.7, close: 0.9 } },
+    });
+    const [, , fits, close] = gates;
+    expect(fits).toMatchObject({ name: 'scores.fits', passed: true });
+    expect(fits?.actual).toBeLessThan(0.7);
+    expect(close?.passed).toBe(false);
+    const result = { cases: [], gates, passed: false, finished: true };
+    expect(evalLines(result, 'm').join('\n')).toMatch(
+      /scores\.close +0\.8999 +at least 0\.9 +fails/,
+    );
+  });
+
+  test('writes whole reasons to JUnit, each score on a line of its own', () => {
+    const long = 'because '.repeat(60).trim();
+    const side = { answer: null, calls: [], steps: 1, latencyMs: 1, divergence: null };
+    const usage = { inputTokens: 1, outputTokens: 1, cachedTokens: 0, costUsd: null };
+    const run = { ...side, usage, outcome: null, recording: null };
+    const scores = { polite: { score: 0.5, reason: `${long}\nindeed` }, short: { score: 1 } };
+    const candidate = { run, scores, error: `failed ${long}` };
+    const cases = [{ name: 'a', recorded: null, replayed: null, candidates: [candidate] }];
+    const report = junitReport({ cases, gates: [], passed: false, finished: true }, 'm');
+    expect(report).toContain(`<error message="failed ${long}"/>`);
+    expect(report.split('\n')).toEqual(
+      expect.arrayContaining([
+        `error: failed ${long}`,
+        `polite 0.5: ${long}`,
+        'indeed',
+        'short 1</system-out>',
+      ]),
+    );
+  });
+
+  test('fails a case whose agent is not among those given', async () => {
+    const other = defineAgent({ name: 'desks', instructions: 'Help.' });
+    const asked: unknown[] = [];
+    const { cases, gates, passed } = await evaluate(folder, {
+      agents: [other],
+      model: (recording) => {
+        asked.push(recording);
+        return same();
+      },
+    });
+    expect(asked).toEqual([]);
+    expect(cases.map(({ candidates }) => candidates[0]?.error)).toEqual(
+      Array(2).fill('agent: expected one of desks, got "desk"; give the agent of the recording'),
+    );
+    expect(cases[0]).toMatchObject({ recorded: { answer: 'Paid.' }, replayed: null });
+    expect(gates[0]).toMatchObject({ name: 'errors', actual: 2 });
+    expect(passed).toBe(false);
+  });
+
+  test('follows links to cases, and fails one that leads nowhere', async () => {
+    const links = await mkdtemp(join(tmpdir(), 'links-'));
+    await symlink(join(folder, 'a-refund.json'), join(links, 'linked.json'));
+    await symlink(join(folder, 'gone.json'), join(links, 'broken.json'));
+    await mkdir(join(links, 'folder.json'));
+    await symlink(folder, join(links, 'other.json'));
+    const { cases } = await evaluate(links, { agents: [desk], model: same });
+    expect(cases.map(({ name, candidates }) => [name, candidates[0]?.error ?? null])).toEqual([
+      ['broken', expect.stringContaining('got no such file')],
+      ['linked', null],
+    ]);
+    await rm(links, { recursive: true });
+  });
+
+  test('returns what is over when it is aborted', async () => {
+    const controller = new AbortController();
+    const hanging = { ...same(), call: async () => await new Promise<never>(() => undefined) };
+    let models = 0;
+    const result = await evaluate(folder, {
+      agents: [desk],
+      model: () => {
+        models += 1;
+        if (models === 1) return same();
+        setImmediate(() => controller.abort());
+        return hanging;
+      },
+      runs: 2,
+      atOnce: 1,
+      signal: controller.signal,
+    });
+    expect(models).toBe(2);
+    expect(result).toMatchObject({
+      passed: false,
+      finished: false,
+      cases: [{ name: 'a-refund', replayed: null, candidates: [{ error: null }] }],
+    });
+    expect(result.cases).toHaveLength(1);
+  });
+
   test('writes JUnit that is XML, whatever a model answers', () => {
     const name = 'a]]>b<c>&"\u0000\u001B\uFFFE\uFFFF\uD800';
     const candidate = { run: null, scores: {}, error: name };
@@ -241,6 +329,7 @@ describe('an evaluation', () => {
         cases: [{ name, recorded: null, replayed: null, candidates: [candidate] }],
         gates: [{ name, bound: 0, actual: null, passed: false }],
         passed: false,
+        finished: true,
       },
       name,
     );
@@ -257,86 +346,5 @@ describe('an evaluation', () => {
     );
     await rm(empty, { recursive: true });
     await expect(evaluate(empty, { model: same })).rejects.toThrow(/expected a readable folder/);
-  });
-});
-
-describe('the commands call the model that they are given', () => {
-  let stub: Stub;
-  beforeEach(async () => {
-    stub = await startStub();
-  });
-  afterEach(async () => await stub.close());
-  const script = [replyCall('refund', { order: 17 }), replyText('Done.')];
-  const CONFIG = `
-    import { defineAgent, defineConfig, defineTool } from 'perdure';
-    import { z } from 'zod';
-    const refund = defineTool({ name: 'refund', description: 'Pays.', effect: 'once', approval: 'always',
-      input: z.object({ order: z.int() }), execute: () => { throw new Error('executed'); } });
-    export default defineConfig({ agents: [defineAgent({ name: 'desk', instructions: 'Help.', tools: [refund] })] });
-  `;
-  const SCORERS = `
-    export const scorers = { short: ({ run }) => run.answer.length < 10 };
-    export const gates = { scores: { short: 0.9 } };
-  `;
-
-  test('eval prints the sides and the gates, and writes JSON and JUnit', async () => {
-    const home = await mkdtemp(join(tmpdir(), 'eval-'));
-    const [config, scorers, junit] = ['perdure.config.ts', 'evals.ts', 'junit.xml'].map((name) =>
-      join(home, name),
-    ) as [string, string, string];
-    await writeFile(config, CONFIG);
-    await writeFile(scorers, SCORERS);
-    const env = { OPENAI_BASE_URL: stub.baseUrl, OPENAI_API_KEY: 'sk-test' };
-    const options = { folder, model: 'tiny', atOnce: 1, scorers };
-    const unwritable = { ...options, junit: home };
-    await expect(runInProcess(evaluation, unwritable, { home, env, config })).rejects.toThrow(
-      '--junit: expected a writable file, got ',
-    );
-    expect(stub.requests).toEqual([]);
-    stub.script(...script, ...script);
-    const { stdout, stderr, code } = await runInProcess(evaluation, options, { home, env, config });
-    expect(stub.requests.map(({ body }) => body['model'])).toEqual(Array(4).fill('tiny'));
-    expect(stderr.split('\n')).toEqual([
-      '[1/2] a-refund: completed (answer), short 1',
-      '[2/2] b-again: completed (answer), short 1',
-    ]);
-    expect(stdout).toMatch(/^ {2}calls +refund +refund +refund$/m);
-    expect(stdout).toMatch(/^ {2}answer +"Paid\." +"Paid\." +"Done\."$/m);
-    expect(stdout).toMatch(/^gate scores\.short +1 +at least 0\.9 +holds$/m);
-    expect(stdout).toContain('2 cases with tiny: passed');
-    expect(code).toBe(0);
-
-    stub.script(replyCall('refund', { order: 18 }), ...script);
-    const second = { ...options, junit };
-    const json = await runInProcess(evaluation, second, { home, env, config, json: true });
-    expect(json.code).toBe(1);
-    expect(JSON.parse(json.stdout)).toMatchObject({
-      model: 'tiny',
-      passed: false,
-      cases: [{ candidates: [{ run: { divergence: { kind: 'call' } } }] }, { name: 'b-again' }],
-    });
-    const xml = await readFile(junit, 'utf8');
-    expect(xml).toContain('<testsuite name="perdure eval tiny" tests="5" failures="');
-    expect(xml).toContain('<testcase classname="gates" name="diverged" time="0.000">');
-    expect(xml).toContain('called refund {&quot;order&quot;:18}');
-    await rm(home, { recursive: true });
-  });
-
-  test('rerun --model', async () => {
-    const home = await mkdtemp(join(tmpdir(), 'eval-'));
-    const config = join(home, 'perdure.config.ts');
-    await writeFile(config, CONFIG);
-    stub.script(...script);
-    const env = { OPENAI_BASE_URL: stub.baseUrl, OPENAI_API_KEY: 'sk-test' };
-    const file = [join(folder, 'a-refund.json')];
-    const { stdout, code } = await runInProcess(
-      rerunCommand,
-      { file, model: 'tiny' },
-      { home, env, config },
-    );
-    expect(stdout).toBe(`${file[0]}: same`);
-    expect(code).toBe(0);
-    expect(stub.requestCount).toBe(2);
-    await rm(home, { recursive: true });
   });
 });

@@ -10,9 +10,16 @@ import {
   evaluate,
 } from '../../recordings/evaluate.js';
 import { type CliContext, type Command, EXIT, type ExitCode, UsageError } from '../context.js';
+import { catchInterrupt } from '../hosting/hosting.js';
 import { loadModule } from '../input/load-config.js';
 import { withOptions } from '../input/options.js';
-import { evalLines, junitReport, progressLine, toJson } from '../reports/eval-report.js';
+import {
+  evalLines,
+  junitReport,
+  progressLine,
+  toJson,
+  unfinishedReport,
+} from '../reports/eval-report.js';
 
 /** Which of the commands for tests is which. */
 export const WHICH =
@@ -51,21 +58,25 @@ async function evaluateFolder(
   if (name === undefined) {
     throw new UsageError('--model: expected the name of a model, got none; name the one to try');
   }
+  // Model calls cost money, so a report that cannot be written must not come after them. If this ends
+  // early, a program that reads the report does not find that of another evaluation.
+  if (junit !== undefined) await writeReport(junit, unfinishedReport(name));
+  const signal = catchInterrupt();
   const { agents } = await context.config();
   const model = await candidate(context, name);
   const module = file === undefined ? {} : await scorersIn(context, file);
-  // Model calls cost money, so a report that cannot be written must not come after them.
-  if (junit !== undefined) await writeReport(junit, '', 'a');
   const result = await evaluate(folder, {
     agents,
     model,
     ...module,
     ...(runs !== undefined && { runs }),
     ...(atOnce !== undefined && { atOnce }),
+    signal,
     onProgress: (progress: EvalProgress) => context.note(progressLine(progress)),
   });
   report(context, result, name);
-  if (junit !== undefined) await writeReport(junit, junitReport(result, name), 'w');
+  if (junit !== undefined) await writeReport(junit, junitReport(result, name));
+  if (!result.finished) return EXIT.interrupted;
   return result.passed ? EXIT.completed : EXIT.failed;
 }
 
@@ -102,9 +113,9 @@ function report(context: CliContext, result: Evaluation, model: string): void {
   else for (const line of evalLines(result, model)) context.out(line);
 }
 
-async function writeReport(file: string, text: string, flag: 'a' | 'w'): Promise<void> {
+async function writeReport(file: string, text: string): Promise<void> {
   try {
-    await writeFile(file, text, { flag });
+    await writeFile(file, text);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new UsageError(`--junit: expected a writable file, got ${visible(file)} (${reason})`, {

@@ -1,4 +1,8 @@
+import type { Agent } from '../../agents/agent.js';
 import { visible } from '../../core/state/summaries.js';
+import { printable } from '../../core/text/text.js';
+import type { Divergence } from '../../recordings/divergence.js';
+import type { Model } from '../../models/model.js';
 import { readRecording } from '../../recordings/recording-files.js';
 import { rerun as rerunRecording } from '../../recordings/rerun.js';
 import { nearestFirst } from '../../validation/check-options.js';
@@ -31,8 +35,33 @@ async function rerunFiles(
 ): Promise<ExitCode> {
   const { agents } = await context.config();
   const model = modelName === undefined ? undefined : await candidate(context, modelName);
-  const rows: { readonly file: string; readonly ok: boolean; readonly divergence: unknown }[] = [];
+  const rows: RerunRow[] = [];
   for (const file of files) {
+    const row = await rerunFile(file, { agents, ...(model && { model }) });
+    rows.push(row);
+    const { ok, divergence, error } = row;
+    const differs = divergence === null ? `error: ${error}` : `differs: ${divergence.text}`;
+    if (!context.options.json) context.out(`${visible(file)}: ${ok ? 'same' : differs}`);
+  }
+  if (context.options.json) context.out(JSON.stringify(rows));
+  return rows.every(({ ok }) => ok) ? EXIT.completed : EXIT.failed;
+}
+
+/** What became of one file. */
+interface RerunRow {
+  readonly file: string;
+  readonly ok: boolean;
+  readonly divergence: Divergence | null;
+  /** Why it could not be executed; absent if it was. */
+  readonly error?: string;
+}
+
+/** Executes one recording. An error is that of the file, unless the configuration lacks the agent. */
+async function rerunFile(
+  file: string,
+  { agents, model }: { readonly agents: readonly Agent[]; readonly model?: Model },
+): Promise<RerunRow> {
+  try {
     const recording = await readRecording(file);
     const name = recording.runs[0]?.agent ?? '';
     const agent = agents.find((one) => one.name === name);
@@ -46,10 +75,10 @@ async function rerunFiles(
       );
     }
     const { divergence } = await rerunRecording(recording, { agent, ...(model && { model }) });
-    rows.push({ file, ok: divergence === null, divergence });
-    const verdict = divergence === null ? 'same' : `differs: ${divergence.text}`;
-    if (!context.options.json) context.out(`${visible(file)}: ${verdict}`);
+    return { file, ok: divergence === null, divergence };
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+    const message = error instanceof Error ? error.message : String(error);
+    return { file, ok: false, divergence: null, error: printable(message).replaceAll('\n', ' ') };
   }
-  if (context.options.json) context.out(JSON.stringify(rows));
-  return rows.every(({ ok }) => ok) ? EXIT.completed : EXIT.failed;
 }

@@ -1,5 +1,5 @@
 import { visible } from '../../core/state/summaries.js';
-import { show } from '../../core/text/text.js';
+import { printable, show } from '../../core/text/text.js';
 import type {
   CandidateRun,
   EvalProgress,
@@ -11,6 +11,7 @@ import type { GateResult } from '../../recordings/eval-gates.js';
 import { columns, formatCount, formatSpan, formatUsage } from '../format/format.js';
 
 const ANSWER_CHARACTERS = 60;
+const UNTIMELY = 'interrupted before the last run';
 
 /** One line about a run that is over: `[3/12] desk-17: same calls, polite 1`. */
 export function progressLine({ name, done, total, run }: EvalProgress): string {
@@ -31,12 +32,15 @@ function endOf({ outcome, divergence }: EvalRun): string {
 }
 
 /** The cases side by side, and the gates. */
-export function evalLines({ cases, gates, passed }: Evaluation, model: string): readonly string[] {
+export function evalLines(
+  { cases, gates, passed, finished }: Evaluation,
+  model: string,
+): readonly string[] {
   const verdict = passed ? 'passed' : 'failed';
   return [
     ...cases.flatMap((one) => [visible(one.name), ...caseLines(one, model), '']),
     ...columns(gates.map(gateRow)),
-    `${formatCount(cases.length, 'case')} with ${visible(model)}: ${verdict}`,
+    `${formatCount(cases.length, 'case')} with ${visible(model)}: ${finished ? verdict : UNTIMELY}`,
   ];
 }
 
@@ -88,17 +92,28 @@ function short(text: string): string {
 }
 
 function gateRow({ name, bound, actual, passed }: GateResult): readonly string[] {
-  const limit = `${name.startsWith('scores.') ? 'at least' : 'at most'} ${number(bound)}`;
+  const digits = passed ? DIGITS : digitsApart(bound, actual);
+  const limit = `${name.startsWith('scores.') ? 'at least' : 'at most'} ${number(bound, digits)}`;
   return [
     `gate ${visible(name)}`,
-    actual === null && passed ? 'not measured' : number(actual),
+    actual === null && passed ? 'not measured' : number(actual, digits),
     limit,
     passed ? 'holds' : 'fails',
   ];
 }
 
-function number(value: number | null): string {
-  return value === null ? 'unknown' : String(Math.round(value * 1_000) / 1_000);
+const DIGITS = 3;
+const MOST_DIGITS = 15;
+
+function number(value: number | null, digits = DIGITS): string {
+  return value === null ? 'unknown' : String(Number(value.toFixed(digits)));
+}
+
+/** Returns the digits with which two numbers differ: a gate that fails shows why. */
+function digitsApart(bound: number, actual: number | null): number {
+  let digits = DIGITS;
+  while (digits < MOST_DIGITS && number(bound, digits) === number(actual, digits)) digits += 1;
+  return digits;
 }
 
 function side(run: EvalRun | null): object | null {
@@ -108,10 +123,11 @@ function side(run: EvalRun | null): object | null {
 }
 
 /** The evaluation as JSON, without the recordings of its runs. */
-export function toJson({ cases, gates, passed }: Evaluation, model: string): object {
+export function toJson({ cases, gates, passed, finished }: Evaluation, model: string): object {
   return {
     model,
     passed,
+    finished,
     gates,
     cases: cases.map(({ name, recorded, replayed, candidates }) => ({
       name,
@@ -122,20 +138,26 @@ export function toJson({ cases, gates, passed }: Evaluation, model: string): obj
   };
 }
 
+/** The report of an evaluation that has not finished, which stays if the process ends before. */
+export function unfinishedReport(model: string): string {
+  return junitReport({ cases: [], gates: [], passed: false, finished: false }, model);
+}
+
 /** The evaluation in the form of JUnit: a test for each run of each case, and one for each gate. */
-export function junitReport({ cases, gates }: Evaluation, model: string): string {
+export function junitReport({ cases, gates, finished }: Evaluation, model: string): string {
   const runs = cases.flatMap(({ name, candidates }) =>
     candidates.map((candidate, at) => ({
       name: candidates.length > 1 ? `${name} ${at + 1}` : name,
       candidate,
     })),
   );
-  const errors = runs.filter(({ candidate }) => candidate.error !== null).length;
+  const rest = finished ? [] : [UNFINISHED];
+  const errors = runs.filter(({ candidate }) => candidate.error !== null).length + rest.length;
   const failures = gates.filter(({ passed }) => !passed).length;
   const time = runs.reduce((sum, { candidate }) => sum + seconds(candidate.run), 0);
   const suite = attributes({
     name: `perdure eval ${model}`,
-    tests: runs.length + gates.length,
+    tests: runs.length + gates.length + rest.length,
     failures,
     errors,
     time: time.toFixed(3),
@@ -146,11 +168,19 @@ export function junitReport({ cases, gates }: Evaluation, model: string): string
     `  <testsuite${suite}>`,
     ...runs.map(({ name, candidate }) => runCase(name, candidate)),
     ...gates.map((gate) => gateCase(gate)),
+    ...rest,
     '  </testsuite>',
     '</testsuites>',
     '',
   ].join('\n');
 }
+
+/** A test that fails because not all runs are there. */
+const UNFINISHED = [
+  '    <testcase classname="cases" name="all cases" time="0.000">',
+  '      <error message="not finished: the evaluation was interrupted, or has failed"/>',
+  '    </testcase>',
+].join('\n');
 
 function seconds(run: EvalRun | null): number {
   return (run?.latencyMs ?? 0) / 1_000;
@@ -161,9 +191,20 @@ function runCase(name: string, candidate: CandidateRun): string {
   const begin = `    <testcase${attributes({ classname: 'cases', name, time: seconds(run).toFixed(3) })}>`;
   const inside = [
     ...(error === null ? [] : [`      <error${attributes({ message: error })}/>`]),
-    `      <system-out>${escape(runText(candidate))}</system-out>`,
+    `      <system-out>${escape(runLines(candidate).join('\n'))}</system-out>`,
   ];
   return [begin, ...inside, '    </testcase>'].join('\n');
+}
+
+/** Returns how a run ended, its error, and each score with its reason. */
+function runLines({ run, error, scores }: CandidateRun): readonly string[] {
+  return [
+    ...(run === null ? [] : [run.divergence ? `differs: ${run.divergence.text}` : endOf(run)]),
+    ...(error === null ? [] : [`error: ${error}`]),
+    ...Object.entries(scores).map(([name, { score, reason }]) =>
+      reason === undefined ? `${name} ${number(score)}` : `${name} ${number(score)}: ${reason}`,
+    ),
+  ];
 }
 
 function gateCase(gate: GateResult): string {
@@ -176,7 +217,7 @@ function gateCase(gate: GateResult): string {
 
 function attributes(values: Readonly<Record<string, string | number>>): string {
   return Object.entries(values)
-    .map(([name, value]) => ` ${name}="${escape(String(value))}"`)
+    .map(([name, value]) => ` ${name}="${escape(String(value)).replaceAll('\n', '&#10;')}"`)
     .join('');
 }
 
@@ -189,6 +230,6 @@ const ENTITIES: Readonly<Record<string, string>> = {
 
 /** Escapes a text for XML, which has no form for control characters and these two. */
 function escape(text: string): string {
-  const safe = visible(text).replaceAll('\uFFFE', '\\ufffe').replaceAll('\uFFFF', '\\uffff');
+  const safe = printable(text).replaceAll('\uFFFE', '\\ufffe').replaceAll('\uFFFF', '\\uffff');
   return safe.replaceAll(/[&<>"]/g, (one) => ENTITIES[one] ?? one);
 }
