@@ -191,16 +191,20 @@ export const matchers = {
     };
     const lines = BOUNDS.flatMap((name) => {
       const [most, is] = [bounds[name], spent[name]];
-      if (most === undefined || (is !== null && is <= most)) return [];
-      return [`  ${name}: at most ${most}, got ${is ?? 'an unknown price'}`];
+      // An unknown price is neither within a bound nor above it.
+      const isAbove = most !== undefined && (is === null ? !this.isNot : is > most);
+      return isAbove ? [`  ${name}: at most ${most}, got ${is ?? 'an unknown price'}`] : [];
     });
     return {
-      pass: lines.length === 0,
+      pass: lines.length === 0 || provesNothing(this, run),
       message: () =>
         [
           this.isNot
             ? `expected the run to cost more than ${JSON.stringify(bounds)}; it cost ${JSON.stringify(spent)}`
             : `the run cost more than expected:\n${lines.join('\n')}`,
+          ...(this.isNot && bounds.costUsd !== undefined && spent.costUsd === null
+            ? ['its price is unknown']
+            : []),
           ...failureOf(outcome),
         ].join('\n'),
     };

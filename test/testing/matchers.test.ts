@@ -90,6 +90,10 @@ describe('the matchers of a run', () => {
     expect(failure(() => expect(unknown).toCost({ costUsd: 1 }))).toContain(
       'costUsd: at most 1, got an unknown price',
     );
+    expect(failure(() => expect(unknown).not.toCost({ costUsd: 1 }))).toContain(
+      'its price is unknown',
+    );
+    expect(unknown).not.toCost({ costUsd: 1, tokens: 99 });
   });
 
   test('show what was left over of a script, and that a run has not ended', () => {
@@ -148,6 +152,7 @@ describe('a run that failed', () => {
       () => expect(unbegun).not.toHaveAsked('refund'),
       () => expect(unbegun).not.toHaveSaid('Refunded'),
       () => expect(unbegun).not.toUseWholeScript(),
+      () => expect(unbegun).not.toCost({ tokens: 1 }),
     ]) {
       expect(failure(check)).toContain(`the run failed (input): ${error}`);
     }
