@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vite
 import type { Agent } from '../../src/agents/agent.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineConfig } from '../../src/config.js';
+import type { BlobErasure } from '../../src/storage/blob-store.js';
 import { newErasureName, readRecords, writeRecord } from '../../src/storage/erasure-log.js';
 import { createWorker } from '../../src/worker/create-worker.js';
 import { perdurePlugin } from '../../src/worker/plugin.js';
@@ -217,6 +218,28 @@ describe('a worker', () => {
       expect(warn).not.toHaveBeenCalled();
     },
   );
+
+  test('that ends in the middle of an erasure logs no failure, and the next one completes it', async () => {
+    const word = `cnry-${randomUUID()}`;
+    const old = await rig.play({ word });
+    const warn = watchLog();
+    const ending = new AbortController();
+    const { erasure } = stores.blobs;
+    if (erasure === undefined) throw new Error('the blob store has no erasure');
+    const remove: BlobErasure['remove'] = async (ref, before) => {
+      ending.abort();
+      return await erasure.remove(ref, before);
+    };
+    const blobs = { ...stores.blobs, erasure: { ...erasure, remove } };
+    const now = Date.now() + 110 * DAY_MS;
+    await eraseOld({ ...stores, blobs, signal: ending.signal }, rig.raw, now);
+    expect(await rig.onServer(old)).toEqual([old]);
+    expect(await rig.filesWith(word)).not.toEqual([]);
+    await look(now + HOUR_MS);
+    expect(await rig.onServer(old)).toEqual([]);
+    expect(await rig.filesWith(word)).toEqual([]);
+    expect(warn).not.toHaveBeenCalled();
+  });
 
   test('says once if a store has no `erasure`, and erases nothing', () => {
     const warn = watchLog();
