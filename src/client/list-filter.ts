@@ -160,7 +160,8 @@ export function matchesFilter(
   { since, before }: StartRange,
 ): boolean {
   const isWhole = row.unreadable === undefined;
-  if (agent !== undefined && row.agent !== agent) return false;
+  const isUnknown = row.agent === null && !isWhole;
+  if (agent !== undefined && row.agent !== agent && !isUnknown) return false;
   if (tag !== undefined && isWhole && ![tag].flat().every((one) => row.tags.includes(one)))
     return false;
   if (!row.id.startsWith(idPrefix)) return false;
@@ -168,7 +169,7 @@ export function matchesFilter(
   if (since !== null && startedAt < since) return false;
   if (before !== null && startedAt >= before) return false;
   if (status === undefined || row.status === status) return true;
-  if (row.agent === null && !isWhole) return true;
+  if (isUnknown) return true;
   return status === 'ended' && !isOpenStatus(row.status);
 }
 

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import { partsOfClient } from '../../src/client/create-client.js';
 import { createClient } from '../../src/index.js';
-import type { ListFilter } from '../../src/client/list-filter.js';
+import { type ListFilter, matchesFilter } from '../../src/client/list-filter.js';
 import { listRuns } from '../../src/client/list.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { obedientModel } from '../support/conversation.js';
@@ -198,4 +198,21 @@ test('a list that its reader may not see is read in growing pages, until the rea
   await expect(listRuns(temporal, {}, { sees, signal })).rejects.toThrow('gone');
   expect(sizes).toHaveLength(1);
   spied.mockRestore();
+});
+
+test('a run whose agent cannot be read is in the list of each agent, and one of another agent is not', () => {
+  const row = {
+    id: 'a',
+    status: 'working',
+    reason: null,
+    startedAt: '2026-01-31T09:00:00Z',
+    closedAt: null,
+    taskQueue: 'q',
+    tags: [],
+  } as const;
+  const matches = (fields: { agent: string | null; unreadable?: string }): boolean =>
+    matchesFilter({ ...row, ...fields }, { agent: 'clerk' }, { since: null, before: null });
+  expect(matches({ agent: null, unreadable: 'its memo cannot be read' })).toBe(true);
+  expect(matches({ agent: 'other', unreadable: 'its memo cannot be read' })).toBe(false);
+  expect(matches({ agent: null })).toBe(false);
 });
