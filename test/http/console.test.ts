@@ -213,7 +213,7 @@ test('texts that a model chose for a request stay text, fit a phone, and take aw
   await look('panel');
   for (const where of ['chat', 'inbox', 'runs', 'agents/clerk']) {
     await page.goto(`${desk.url}/#/${where === 'chat' ? `chat/${id}` : where}`);
-    if (where === 'inbox') await page.getByText('Show all in full').click();
+    if (where === 'inbox') await card('r1').locator('.summary').click();
     await page.getByText(long.slice(0, 30)).first().waitFor();
     await look(where);
   }
