@@ -30,7 +30,7 @@ export interface CostRow {
   readonly runs: number;
   /** The sum for these runs; `costUsd` is that of the runs whose cost is known. */
   readonly usage: Usage;
-  /** The runs of which the cost is unknown, because a model has no price. */
+  /** The runs of which the cost is unknown: they have used tokens of a model that has no price. */
   readonly unpriced: number;
 }
 
@@ -128,9 +128,14 @@ function plus(row: CostRow | undefined, name: string | null, spent: Usage): Cost
   return {
     name,
     runs: before.runs + 1,
-    unpriced: before.unpriced + (costUsd === null ? 1 : 0),
+    // A run without tokens has cost nothing, whether its model has a price or it has no model.
+    unpriced: before.unpriced + (costUsd === null && hasTokens(used) ? 1 : 0),
     usage: addUsage(before.usage, { used, cost: costUsd ?? 0 }),
   };
+}
+
+function hasTokens({ inputTokens, outputTokens }: Pick<Usage, 'inputTokens' | 'outputTokens'>) {
+  return inputTokens + outputTokens > 0;
 }
 
 const NOTHING: Usage = { ...nothingSpent(null).usage, costUsd: 0 };

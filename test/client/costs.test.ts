@@ -4,7 +4,7 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import { costs } from '../../src/cli/commands/costs.js';
 import { readCosts } from '../../src/client/costs.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
-import type { Model } from '../../src/models/model.js';
+import { ModelError, type Model } from '../../src/models/model.js';
 import { replyCall, replyText } from '../../src/testing/replies.js';
 import { clientOf } from '../support/clerk.js';
 import { runInProcess } from '../support/in-process.js';
@@ -41,8 +41,14 @@ beforeAll(async () => {
   });
   const clerk = defineAgent({ name, instructions: 'x', model: 'm', agents: [helper] });
   const guest = defineAgent({ name: `guest-${run}`, instructions: 'x', model: 'unpriced' });
-  await rig.worker([clerk, helper, guest], {
-    models: { m: Object.assign({ ...model }, { price }), unpriced: model },
+  const idle = defineAgent({ name: `idle-${run}`, instructions: 'x', model: 'broken' });
+  const broken: Model = {
+    async call() {
+      throw new ModelError('no', { kind: 'request', type: 'refused' });
+    },
+  };
+  await rig.worker([clerk, helper, guest, idle], {
+    models: { m: Object.assign({ ...model }, { price }), unpriced: model, broken },
   });
   client = await clientOf(rig);
   const start = async (message: string, options: object, agent = name) =>
@@ -52,6 +58,7 @@ beforeAll(async () => {
     start('2000', { tenant: 'acme', tags: [tag, `${tag}-more`] }),
     start('ask', { tenant: 'other' }),
     start('700', {}, `guest-${run}`),
+    client.run(`idle-${run}`, { message: 'x', tags: [`${tag}-idle`] }).catch(() => undefined),
   ]);
   // A run that is open counts with what it has spent so far.
   const open = await client.start(name, {
@@ -63,6 +70,7 @@ beforeAll(async () => {
   await client.result(open, { turn: 1 });
   // The list lags behind the runs.
   while ((await client.list({ tag })).rows.length < 5);
+  while ((await client.list({ tag: `${tag}-idle` })).rows.length < 1);
 });
 afterAll(async () => {
   await client.disconnect();
@@ -95,6 +103,13 @@ test('costs are added up per agent and per tag, and the command shows them', asy
   expect(head).toMatch(/^TAG +RUNS +TOKENS IN +TOKENS OUT +COST/);
   expect(first).toMatch(/^tag-\S+ +5 +4250 +0 +\$3\.5500 +and 1 run of unknown cost/);
   expect(second).toMatch(/^tag-\S+-more +1 +2000 +0 +\$2\.0000/);
+});
+
+test('a run that has used no tokens has cost nothing, although its model has no price', async () => {
+  const { rows } = await readCosts(client, { tag: `${tag}-idle` });
+  expect(rows).toMatchObject([
+    { name: `idle-${run}`, runs: 1, unpriced: 0, usage: { inputTokens: 0, costUsd: 0 } },
+  ]);
 });
 
 test('a wrong group or filter is refused by name', async () => {

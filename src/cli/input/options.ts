@@ -238,11 +238,11 @@ export const OPTIONS = {
   },
   since: {
     flags: '--since <time>',
-    text: 'list only runs started since: ISO 8601, or how long ago (2h, 3d)',
+    text: 'only runs started since: ISO 8601, or how long ago (2h, 3d)',
   },
   before: {
     flags: '--before <time>',
-    text: 'list only runs started before: ISO 8601, or how long ago (2h, 3d); of erase, that ended before',
+    text: 'only runs started (of erase: ended) before: ISO 8601, or how long ago (2h, 3d)',
   },
   root: { flags: '--root <id>', text: 'list only the runs below this run' },
   max: {
