@@ -10,6 +10,7 @@ import {
 import { printable, shellLine } from '../core/text/text.js';
 import { redactJsonText } from '../secrets/redact.js';
 import type { LockedTool, ToolForm, ToolLock } from '../storage/tool-lock.js';
+import { nearestFirst } from '../validation/check-options.js';
 import { type ListedTool, type McpListing, type OddTool, usableTool } from './listed-tool.js';
 import type { McpServer } from './mcp-server.js';
 
@@ -77,8 +78,9 @@ function unknownNames(
     names
       .filter((name) => !known.has(name))
       .map((name) => {
-        const existing = [...known].toSorted().slice(0, 40).join(', ') || 'none';
-        return `${list} names tool "${name}", which it does not have; available: ${existing}`;
+        const existing = nearestFirst(name, [...known]).slice(0, 40);
+        // A line that shows the error may cut it, so the nearest name comes first.
+        return `${list} names tool "${name}" (nearest: ${existing[0] ?? 'none'}), which it does not have; available: ${existing.join(', ') || 'none'}`;
       }),
   );
 }

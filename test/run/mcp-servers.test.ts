@@ -299,11 +299,11 @@ describe('a server that is unavailable at the start', () => {
   test('or lacks the tools that the agent names ends the run with a list of the existing ones', async () => {
     const { url } = await http(await fixtureFiles([listed('note'), listed('look')]));
     const rig = await worker([
-      mcpServer({ name: 'far', transport: 'http', url, denyTools: ['delete_all'] }),
+      mcpServer({ name: 'far', transport: 'http', url, denyTools: ['notes'] }),
     ]);
     const { outcome } = await run(rig);
     expect(outcome.error).toContain(
-      'denyTools names tool "delete_all", which it does not have; available: look, note',
+      'denyTools names tool "notes" (nearest: note), which it does not have; available: note, look',
     );
   });
 });
