@@ -3,6 +3,7 @@ import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { PLAN_REPORT } from '../../src/core/plan/results.js';
+import { repairText } from '../../src/core/run/on-reply.js';
 import { CLOSING_INSTRUCTION, documentKey, documentText } from '../../src/core/rules/documents.js';
 import type { PromptMessage } from '../../src/core/transcript/messages.js';
 import { demoModel } from '../../src/models/demo/model.js';
@@ -365,6 +366,14 @@ describe('a plan of the demo model', () => {
     expect(await plan('add_event')).toEqual({
       actions: [],
       answer: expect.stringContaining('add_event needs `title`'),
+    });
+  });
+
+  it('is an answer that says what is wrong with the plan if that was not accepted', async () => {
+    const problem = 'actions[0].arguments: add_event: start: expected a date, got "tuesday"';
+    expect(await plan(repairText(problem, { attempt: 1, attempts: 3 }))).toEqual({
+      actions: [],
+      answer: `The plan was not accepted: ${problem}`,
     });
   });
 });

@@ -154,11 +154,18 @@ function callWithValues(
   );
 }
 
+/** The request to correct a plan. The demo model knows no better value. */
+const NOT_ACCEPTED = /^Your answer was not accepted \([^)]*\)\.\n\n(.*?)\n\n/s;
+
 /**
  * Returns a plan as JSON: the calls that the question names, in its order, each with the arguments
  * up to the next name; without such a call, an answer.
  */
 function planned({ question }: DemoConversation, tools: readonly ModelTool[]): string {
+  const [, problem] = NOT_ACCEPTED.exec(question) ?? [];
+  if (problem !== undefined) {
+    return JSON.stringify({ actions: [], answer: `The plan was not accepted: ${problem}` });
+  }
   const named = tools.filter(({ name }) => isNamed(name, question));
   const found = named
     .flatMap((tool) =>
@@ -195,10 +202,7 @@ function ownTools(tools: readonly ModelTool[]): readonly ModelTool[] {
   return tools.filter(({ name }) => name !== 'read_result');
 }
 
-/**
- * Assigns the values to the required properties in order, or to the first property if none is
- * required.
- */
+/** Assigns the values to the required properties in order, or else to the first property. */
 function fillArguments(
   { properties, required }: JsonObject,
   values: readonly string[],
@@ -219,10 +223,7 @@ function toValue(text: string, schema: unknown): Json {
   return value === undefined ? text : (value as Json);
 }
 
-/**
- * Whether the question names a tool: in quotes, as a word with an underscore, which prose lacks, or as
- * a word after "call" or before a JSON object.
- */
+/** Whether the question names a tool: quoted, with an underscore, after "call", or before JSON. */
 function isNamed(tool: string, question: string): boolean {
   if (quotedTexts(question).includes(tool)) return true;
   const words = question.split(/[^\w{-]+|(?=\{)/);
@@ -280,9 +281,7 @@ function quotedTexts(question: string): string[] {
   return [...question.matchAll(quotes)].map((match) => match.slice(1).find(Boolean) ?? '');
 }
 
-/**
- * Returns the first word that is one of `names` or looks like a path, with an extension or a slash.
- */
+/** Returns the first word that is one of `names` or looks like a path. */
 function namedFile(question: string, names: readonly string[]): string | undefined {
   return question
     .split(/[\s"'`,;()<>]+/)
