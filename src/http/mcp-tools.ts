@@ -1,6 +1,7 @@
 import type { CallToolResult } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import { shownActions } from '../core/plan/confirm-plan.js';
+import { WHOLE_DIGEST } from '../core/requests/commands.js';
 import { presentRequest } from '../core/requests/presentation.js';
 import { RUN_STATUSES, type RunStatus, statusName } from '../core/state/status.js';
 import { visible } from '../core/state/summaries.js';
@@ -257,7 +258,7 @@ export const RUN_TOOLS = {
       request: z.string().min(1),
       digest: z
         .string()
-        .regex(/^[0-9a-f]{64}$/)
+        .regex(/^[0-9a-f]{64}$/, WHOLE_DIGEST)
         .describe('from list_requests'),
       as: z.enum(WORDS).describe('one of the decisions that the request offers'),
       arguments: z

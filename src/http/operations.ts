@@ -6,6 +6,7 @@ import { RUN_STATUSES, type RunStatusName } from '../core/state/status.js';
 import type { EffectiveLimits } from '../core/state/state.js';
 import type { Json } from '../core/text/json.js';
 import type { Outcome } from '../core/transcript/outcome.js';
+import { WHOLE_DIGEST } from '../core/requests/commands.js';
 import { type DecisionReceipt, OFFERED, type Request } from '../core/transcript/request.js';
 import type { RunTranscript, TurnLog } from '../history/run-transcript.js';
 import { attachmentInput } from './attachment-input.js';
@@ -152,7 +153,7 @@ const agentView = answer<AgentView>(
 
 const decision = z.strictObject({
   request: text,
-  digest: z.string().regex(/^[0-9a-f]{64}$/, 'expected the digest of the request, as shown'),
+  digest: z.string().regex(/^[0-9a-f]{64}$/, WHOLE_DIGEST),
   as: z.enum([...new Set(Object.values(OFFERED).flat())]),
   arguments: anyObject
     .exactOptional()

@@ -3,6 +3,7 @@ import type { WorkflowHandle } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
+import { answer } from '../../src/cli/commands/approve.js';
 import { cancel, resume } from '../../src/cli/commands/pause.js';
 import { resolve } from '../../src/cli/commands/limits.js';
 import type { Command } from '../../src/cli/context.js';
@@ -10,6 +11,7 @@ import type { RunStatus } from '../../src/core/state/status.js';
 import { ModelError, type Model } from '../../src/models/model.js';
 import { replyCall, replyText } from '../../src/testing/replies.js';
 import { createGate } from '../../src/testing/play.js';
+import { askPerson } from '../../src/tools/built-in/workflow-tools.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { runInProcess, type CommandOutput } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';
@@ -123,6 +125,28 @@ describe('resolve', () => {
     await expect(asked).rejects.toThrow('it has no open request');
     await handle.terminate();
   });
+});
+
+test('a decision that no worker checks blocks the next one, which names the command for a worker', async () => {
+  const taskQueue = `${rig.taskQueue}-left`;
+  const asks: Model = { call: async () => replyCall('ask_person', { question: 'Why?' }) };
+  const tools = [askPerson()];
+  const asker = defineAgent({ name: 'asker', instructions: 'x', model: 'asks', tools });
+  const worker = await rig.worker([asker], { taskQueue, models: { asks } });
+  const id = `left-${randomUUID()}`;
+  const args = [{ agent: 'asker', message: 'x' }];
+  const handle = await rig.client.workflow.start('agent', { taskQueue, workflowId: id, args });
+  await vi.waitFor(
+    async () => expect(await handle.query('status')).toMatchObject({ status: 'waiting_decision' }),
+    { timeout: 20_000, interval: 50 },
+  );
+  await worker.shutdown();
+  const given = { id, request: 'r1', text: ['so'] };
+  expect((await decide(answer, given)).stderr).toContain('a worker checks the decision');
+  await expect(decide(answer, given)).rejects.toThrow(
+    /\(checking\): request: another decision about r1 waits for a worker to check it; .*; no worker is running, start one with: .* worker .*left/,
+  );
+  await handle.terminate();
 });
 
 describe('resume', () => {

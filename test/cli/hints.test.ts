@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineTool } from '../../src/tools/define-tool.js';
+import { osUser } from '../../src/cli/input/option-parsers.js';
 import { askPerson } from '../../src/tools/built-in/workflow-tools.js';
 import { commandLine, type CommandEnd } from '../support/command.js';
 import { createDesk, type Desk } from '../support/requests.js';
@@ -38,6 +39,11 @@ beforeAll(async () => {
   program = await commandLine();
   await desk.work([
     defineAgent({ ...base, name: 'clerk' }),
+    defineAgent({
+      ...base,
+      name: 'guarded',
+      rules: [{ tool: 'pay', then: 'ask', deciders: 'not_requester' }],
+    }),
     defineAgent({ ...base, name: 'steps', limits: { steps: 1 }, onLimit: 'ask' }),
     defineAgent({ ...base, name: 'calls', limits: { toolCalls: 1 }, onLimit: 'ask' }),
   ]);
@@ -57,7 +63,13 @@ async function statusOf(id: string): Promise<string> {
   return stdout;
 }
 
-const TYPED: Readonly<Record<string, string>> = { TEXT: 'x', MESSAGE: 'x', JSON: '{}', N: '3' };
+const TYPED: Readonly<Record<string, string>> = {
+  TEXT: 'x',
+  MESSAGE: 'x',
+  JSON: '{}',
+  N: '3',
+  NAME: 'bob',
+};
 
 /** Returns the commands that the status of a run shows, by their first words. */
 async function hintsOf(id: string): Promise<ReadonlyMap<string, readonly string[]>> {
@@ -138,6 +150,28 @@ test('a paused run with a request can be resumed and decided as shown', async ()
   await follow(id, 'answer');
   expect((await desk.end(handle)).outcome).toMatchObject({ status: 'completed' });
   expect(desk.done).toEqual(['pay 5']);
+});
+
+test('a person who may not decide is told so, and shown the command for one who may', async () => {
+  desk.script([{ pay: { euros: 5 } }, 'Done.']);
+  const { handle, requests } = await desk.asked({ agent: 'guarded', message: 'go', by: osUser() });
+  const id = handle.workflowId;
+  const place = ['--address', inject('temporalAddress'), '--task-queue', desk.rig.taskQueue];
+  expect(await statusOf(id)).toContain('You may not decide (by: expected anyone but the requester');
+  for (const read of ['status', 'inbox']) {
+    const { stdout } = await type([read, id, ...place, '--json']);
+    expect(stdout).toMatch(/"fix":"npx perdure approve [^"]* --by NAME"/);
+  }
+  const own = await type(['approve', id, 'r1', '--digest', requests[0]?.digest ?? '', ...place]);
+  expect(own.code).toBe(1);
+  expect(own.stderr).toMatch(
+    /refused \(not_a_decider\): --by: expected anyone but the requester, got .*--by NAME/,
+  );
+  const bare = await type(['approve', id, 'r1', '--by', 'bob', ...place]);
+  expect(bare.stderr).toMatch(/run: npx perdure approve .* --by bob/);
+  await follow(id, 'approve');
+  const { projection } = await desk.end(handle);
+  expect(projection.state?.decisions).toMatchObject([{ as: 'approve', by: 'bob' }]);
 });
 
 test('a "yes" without the digest is refused in one sentence, with the command that shows the request', async () => {

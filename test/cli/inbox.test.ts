@@ -7,7 +7,10 @@ import { inbox, list } from '../../src/cli/commands/list.js';
 import { pause, resume } from '../../src/cli/commands/pause.js';
 import { status } from '../../src/cli/commands/status.js';
 import { type Command, type GlobalOptions, UsageError } from '../../src/cli/context.js';
+import { osUser } from '../../src/cli/input/option-parsers.js';
+import { reportWaiting } from '../../src/cli/reports/report-run.js';
 import type { RunStatus } from '../../src/core/state/status.js';
+import { readRun } from '../../src/history/read-run.js';
 import type { Model } from '../../src/models/model.js';
 import { replyCall, replyText } from '../../src/testing/replies.js';
 import { defineTool } from '../../src/tools/define-tool.js';
@@ -15,6 +18,7 @@ import { runInProcess, type CommandOutput } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';
 
 const AGENT = `inbox-${randomUUID()}`;
+const GUARDED = `${AGENT}-guarded`;
 let rig: Rig;
 
 const pay = defineTool({
@@ -36,7 +40,14 @@ const model: Model = {
 beforeAll(async () => {
   rig = await createRig();
   const agent = defineAgent({ name: AGENT, instructions: 'x', model: 'm', tools: [pay] });
-  await rig.worker([agent], { models: { m: model } });
+  const guarded = defineAgent({
+    name: GUARDED,
+    instructions: 'x',
+    model: 'm',
+    tools: [pay],
+    rules: [{ tool: 'pay', then: 'ask', deciders: 'not_requester' }],
+  });
+  await rig.worker([agent, guarded], { models: { m: model } });
 });
 afterAll(async () => await rig.close());
 
@@ -50,8 +61,8 @@ async function perdure<Options>(
 }
 
 /** Starts a run, and returns it with its request's digest once it waits. */
-async function waiting(message: string) {
-  const handle = await rig.start({ agent: AGENT, message });
+async function waiting(message: string, rest: { agent?: string; by?: string } = {}) {
+  const handle = await rig.start({ agent: AGENT, message, ...rest });
   const digest = await vi.waitFor(
     async () => {
       const { status: phase, pending } = await handle.query<RunStatus>('status');
@@ -98,6 +109,27 @@ describe('the inbox', () => {
     expect({ stdout, stderr }).toMatchObject({ stdout: '' });
     expect(stderr).toContain('No run is waiting for a decision.');
   });
+});
+
+/** Ends as a command does whose worker was in its process. */
+const leave: Command<{ readonly id: string }> = {
+  declare: (entry) => entry,
+  async run(context, { id }) {
+    const run = await readRun(rig.client, id);
+    const last = { runId: run.runId, view: run.view };
+    return await reportWaiting(context, { ...run, last, wasHosting: true, below: [] });
+  },
+};
+
+test('a command that ends says "you" only to a person who may decide', async () => {
+  const open = await waiting('Oslo', { by: osUser() });
+  const { stderr } = await perdure(leave, { id: open.id });
+  expect(stderr).toContain('You can decide now; the run continues when a worker runs');
+  const guarded = await waiting('Rome', { agent: GUARDED, by: osUser() });
+  const told = await perdure(leave, { id: guarded.id });
+  expect(told.stderr).toContain('A person who may decide can do so now;');
+  expect(told.stderr).toMatch(/approve .* --by NAME/);
+  await Promise.all([open.handle.cancel(), guarded.handle.cancel()]);
 });
 
 describe('a decision', () => {

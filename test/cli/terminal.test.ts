@@ -4,6 +4,8 @@ import { afterAll, beforeAll, beforeEach, expect, inject, test, vi } from 'vites
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { osUser } from '../../src/cli/input/option-parsers.js';
+import type { RunStatus } from '../../src/core/state/status.js';
+import type { Request } from '../../src/core/transcript/request.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { builtProgram } from '../support/built-program.js';
 import { createCalendar } from '../support/calendar.js';
@@ -99,6 +101,29 @@ test.skipIf(!hasTerminal)(
     expect([...desk.done].toSorted()).toEqual(['add meeting 0', 'delete e2']);
     await terminal.isShown('All done.');
     expect(terminal.shown()).not.toContain('limit reached');
+    terminal.close();
+  },
+);
+
+test.skipIf(!hasTerminal)(
+  'a person at a terminal who may not decide is shown the commands, and not asked',
+  async () => {
+    const rules = [{ tool: 'pay', then: 'ask', deciders: 'not_requester' }] as const;
+    await desk.work([
+      defineAgent({ name: 'guarded', instructions: 'x', model: 'script', tools: [pay], rules }),
+    ]);
+    desk.script([{ pay: { to: 'ann' } }, 'Done.']);
+    const { handle } = await desk.asked({ agent: 'guarded', message: 'pay', by: osUser() });
+    const terminal = await attached(handle.workflowId);
+    await terminal.isShown('The run waits for a person who may decide.');
+    expect(terminal.shown()).toContain('--by NAME');
+    expect(terminal.shown()).not.toContain('later?');
+    const [{ id: request, digest }] = (await handle.query<RunStatus>('status')).pending as [
+      Request,
+    ];
+    const decision = { request, digest, as: 'deny', by: 'bob' };
+    await handle.executeUpdate('resolve', { args: [decision] });
+    await terminal.isShown('Done.');
     terminal.close();
   },
 );

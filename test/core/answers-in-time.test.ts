@@ -96,6 +96,44 @@ test('a digest holds in its own run alone', () => {
   });
 });
 
+test('a graph goes on by `expired` if its node has that exit, as the request says', () => {
+  const leaves = waiting({ expiresMs: 10 }, { open: false, exits: { expired: 'end' } });
+  expect(requestOf(leaves, CALL)).toMatchObject({ onExpiry: 'expired' });
+  expect(requestOf(waiting({ expiresMs: 10 }), CALL)).toMatchObject({ onExpiry: 'deny' });
+});
+
+describe('an unclear answer to a graph is refused at once', () => {
+  const decide = (state: ReturnType<typeof waiting>, result: string) => {
+    const { digest } = requestOf(state, CALL);
+    const made = { request: 'r1', digest, as: 'answer', result };
+    return decisionProblem(state, made, { update: 'u', now: 9 });
+  };
+
+  test('to a question for yes or no', () => {
+    expect(decide(waiting({}), 'perhaps')).toEqual({
+      reason: 'malformed',
+      message: 'result: expected "yes" or "no", got "perhaps"',
+    });
+    expect(decide(waiting({}), 'Yes.')).toBeNull();
+  });
+
+  test('to a plan', () => {
+    const { message } = decide(waiting({ plan: 'plan' }), 'some a9') ?? {};
+    expect(message).toMatch(/^result: expected "yes", .*got "some a9"; the actions are a1, a2$/);
+    expect(decide(waiting({ plan: 'plan' }), 'some a1')).toBeNull();
+  });
+});
+
+test('the first digits of a digest are refused with the form that a program gives', () => {
+  const state = waiting({});
+  const digest = requestOf(state, CALL).digest.slice(0, 12);
+  const made = { request: 'r1', digest, as: 'deny' };
+  expect(decisionProblem(state, made, { update: 'u', now: 9 })).toMatchObject({
+    reason: 'wrong_digest',
+    message: expect.stringMatching(/^digest: expected all 64 hex digits/),
+  });
+});
+
 test('a message does not pass as a decision that the run has made, by its id', () => {
   const state = waiting({ plan: 'plan' });
   const made = { what: 'resolve', id: 'u', at: 1, request: 'r0', as: 'approve' } as const;

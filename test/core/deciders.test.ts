@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { deciderProblem, decidersText, type Deciders } from '../../src/core/definition/rules.js';
 import { peopleOf } from '../../src/core/state/consent.js';
+import { standingOf } from '../../src/core/requests/refusal.js';
 import { reduce } from '../../src/core/run/reduce.js';
 import { firstState, readStart } from '../../src/core/segments/start.js';
 
@@ -110,4 +111,37 @@ test('only a calling agent names the people behind a run', () => {
   expect(readStart({ ...start, hasParent: true }, { input, carried: null })).not.toHaveProperty(
     'problem',
   );
+});
+
+describe('the user of a command', () => {
+  const begun = (by?: string) => {
+    const input = { agent: 'a', message: 'go', ...(by !== undefined && { by }) };
+    return reduce(firstState({ input, at: 0, root: 'r', firstRunId: 'f' }), {
+      type: 'turn-begun',
+      at: 0,
+    });
+  };
+
+  test.each<[readonly Deciders[], string, string]>([
+    [[], 'ann', 'own'],
+    [['not_requester'], 'bob', 'own'],
+    [['not_requester'], 'ann', 'other'],
+    [['requester'], 'bob', 'other'],
+    [[['cid', 'group:ops']], 'ann', 'other'],
+    [[['cid'], 'not_requester'], 'ann', 'other'],
+    // Only a server verifies groups, so a name that a command gives decides nothing.
+    [[['group:ops']], 'ann', 'none'],
+    [[['ann'], 'not_requester'], 'ann', 'none'],
+  ])('decides about a request of ann for %j as %s under this name: %s', (deciders, by, name) => {
+    const standing = standingOf(begun('ann'), { deciders }, by);
+    expect(standing.name).toBe(name);
+    expect(standing.problem === null).toBe(name === 'own');
+  });
+
+  test('decides under no name if the run does not know its requester', () => {
+    expect(standingOf(begun(), { deciders: ['not_requester'] }, 'bob')).toEqual({
+      name: 'none',
+      problem: expect.stringContaining('it began without `by`'),
+    });
+  });
 });

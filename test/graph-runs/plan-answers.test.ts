@@ -111,11 +111,11 @@ describe('a plan that deletes', () => {
     await desk.work([assistant()]);
     desk.script([plan, 'Done.']);
     const { handle } = await desk.asked({ agent: 'assistant', message: 'clean up' });
-    await desk.decide(handle, { as: 'answer', result: 'perhaps' });
-    const status = await desk.statusWhere(handle, ({ decisions }) =>
-      JSON.stringify(decisions ?? []).includes('expected'),
-    );
-    expect(status.pending).toHaveLength(1);
+    await expect(desk.decide(handle, { as: 'answer', result: 'perhaps' })).rejects.toMatchObject({
+      cause: { message: expect.stringMatching(/^result: expected "yes", .*got "perhaps"/) },
+    });
+    const { pending, decisions = [] } = await desk.statusWhere(handle, () => true);
+    expect([pending.length, decisions]).toEqual([1, []]);
     await desk.decide(handle, { as: 'deny', note: 'not today' });
     const { projection } = await desk.end(handle);
     expect(desk.done).toEqual([]);

@@ -273,7 +273,9 @@ describe('a decision', () => {
     expect([replayed.status, replayed.body.error.reason]).toEqual([409, 'wrong_digest']);
     const unknown = await decide({ request: 'r9' });
     expect([unknown.status, unknown.body.error.reason]).toEqual([409, 'unknown_request']);
-    expect((await decide({ digest: request.digest.slice(0, 12) })).status).toBe(400);
+    const short = await decide({ digest: request.digest.slice(0, 12) });
+    expect(short.status).toBe(400);
+    expect(JSON.stringify(short.body)).toContain('expected all 64 hex digits');
     const text = { message: 'yes, approve it' };
     await desk.send(path(id, '/messages'), { body: text });
     expect((await desk.client.status(id)).pending).toHaveLength(1);

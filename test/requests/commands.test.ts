@@ -23,6 +23,7 @@ const TYPED: Readonly<Record<string, string>> = {
   MESSAGE: 'x',
   JSON: '{"a":1}',
   N: '3',
+  NAME: 'ann',
 };
 
 interface Parsed {
@@ -96,6 +97,12 @@ describe('a printed command', () => {
     }
     const fix = shellWords(fixFor('desk 1', request, request.decisions));
     expect((await parse(fix.slice(1))).options).toMatchObject({ id: 'desk 1' });
+    // Whoever may not decide adds the name of a person who may.
+    for (const { words } of decidingCommands('desk 1', request, NOW, 'other')) {
+      expect((await parse(words)).options).toMatchObject({ id: 'desk 1', by: 'ann' });
+    }
+    expect(decidingCommands('desk 1', request, NOW, 'none')).toEqual([]);
+    expect(fixFor('desk 1', request, request.decisions, 'none')).toBe("perdure inbox 'desk 1' r1");
   });
 
   test.each(LIMIT_NAMES)('raises the limit that was reached, by its own name: %s', async (name) => {

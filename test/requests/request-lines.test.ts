@@ -157,6 +157,30 @@ describe('a request for people', () => {
     expect(text).toContain('what: limit steps: 99 used of the limit of the whole run\n');
   });
 
+  test('has the digits of the digest that a command takes at the prompt, too', () => {
+    const prompts = { ...view(approval()), prompts: true };
+    const lines = requestLines(prompts, { width: 80, full: false, now: NOW });
+    expect(lines).toContain('digest: ab12cd34ef56');
+  });
+
+  test('says to a person who may not decide who may, and how, or that no command can', () => {
+    const problem = 'by: expected anyone but the requester, got "ann"';
+    const text = (name: 'other' | 'none', commands: RequestView['commands']): string => {
+      const standing = { name, problem };
+      const lines = requestLines(view(approval(), { standing, commands }), {
+        width: Infinity,
+        full: false,
+        now: NOW,
+      });
+      return lines.join('\n');
+    };
+    const one = { command: 'npx perdure approve desk-1 r1 --by NAME', purpose: 'yes' };
+    expect(text('other', [one])).toMatch(
+      /^You may not decide \(by: expected anyone but the requester, got "ann"\)\. Give .* as NAME:\n# yes\n.*--by NAME$/m,
+    );
+    expect(text('none', [])).toContain(`No command can decide: ${problem}`);
+  });
+
   test('states that arguments cannot be shown', () => {
     const unreadable = 'blob 12: not found';
     const lines = requestLines(view(approval(), { unreadable }), {
@@ -173,6 +197,12 @@ describe('a request for people', () => {
     );
     expect(shown(approval({ expiresAt: NOW - 1, onExpiry: 'stop' }))).toMatch(
       /it has expired; then the run stops/,
+    );
+    expect(shown(approval({ expiresAt: NOW + 600_000, onExpiry: 'expired' }))).toMatch(
+      /in 10 min; then the graph goes on by `expired`/,
+    );
+    expect(shown(approval({ expiresAt: NOW + 600_000, server: 'shop' }))).not.toMatch(
+      /then it is denied/,
     );
   });
 });

@@ -18,13 +18,15 @@ export function waiting(
     decisions,
     open = true,
     actions = [action('a1'), action('a2')],
+    exits: more = {},
   }: {
     decisions?: { mayDecide: true };
     open?: boolean;
     actions?: readonly PlannedAction[];
+    exits?: Readonly<Record<string, string>>;
   } = {},
 ): RunState {
-  const exits = { yes: 'end', no: 'end', some: 'end', edit: 'ask' };
+  const exits = { yes: 'end', no: 'end', some: 'end', edit: 'ask', ...more };
   const nodes = [node('ask', { kind: 'confirm', show: 'Send it?', ...ask }, exits)];
   const initial: JsonObject = { plan: planValue({ actions, done: [], asks: false }) };
   const graph = { start: 'ask', nodes, fields: ['plan'], initial, perTurn: [] };

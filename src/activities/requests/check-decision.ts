@@ -2,12 +2,7 @@ import { Context } from '@temporalio/activity';
 import type { z } from 'zod';
 import type { Decider } from '../../agents/agent-parts.js';
 import type { ToolDefinition } from '../../core/definition/tool-definition.js';
-import {
-  PLAN_WORDS,
-  readPlanAnswer,
-  readYesOrNo,
-  shownActions,
-} from '../../core/plan/confirm-plan.js';
+import { unclearAnswer } from '../../core/plan/confirm-plan.js';
 import { formLines, withDefaults } from '../../core/requests/server-ask.js';
 import type { CheckDecisionInput, CheckDecisionResult } from '../../core/run/contract.js';
 import { definedTool, nodeOfCall } from '../../core/state/turn-definition.js';
@@ -123,7 +118,7 @@ async function checkSuppliedAnswer({
     if (typeof result !== 'string' || result.trim() === '') {
       return refusedResult(`expected a text that answers the question, got ${show(result)}`);
     }
-    const unclear = nodeOfCall(call) === null ? null : unclearAnswer(call, result);
+    const unclear = nodeOfCall(call) === null ? null : unclearAnswer(call.arguments, result);
     if (unclear !== null) return refusedResult(unclear);
   }
   const checked = await checkResult(result, tool, ruleContext);
@@ -154,16 +149,6 @@ async function checkServerAnswer({
   if (fault === null) return { ok: true, answer: { action: 'accept', content } };
   const fields = formLines(form).join('\n');
   return refusedResult(`it does not fit the form: ${fault}\nThe fields are:\n${fields}`);
-}
-
-/** Returns what a `confirm` node expects if the answer is something else; null if it is clear. */
-function unclearAnswer({ arguments: json }: CheckedDecision['call'], text: string): string | null {
-  const planned = shownActions(json);
-  if (planned === null) {
-    return readYesOrNo(text) === null ? `expected "yes" or "no", got ${show(text)}` : null;
-  }
-  if (readPlanAnswer(text, planned) !== null) return null;
-  return `${PLAN_WORDS}, got ${show(text)}; the actions are ${planned.map(({ id }) => id).join(', ')}`;
 }
 
 type Checked =

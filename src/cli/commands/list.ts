@@ -22,7 +22,13 @@ import {
   runnableFixes,
 } from '../reports/next-command.js';
 import { openRequest } from '../requests/decide.js';
-import { columnsOf, inboxLines, readable, shownRequest } from '../requests/show-request.js';
+import {
+  columnsOf,
+  inboxLines,
+  ownFixes,
+  readable,
+  shownRequest,
+} from '../requests/show-request.js';
 
 export interface ListOptions {
   readonly agent?: string;
@@ -210,7 +216,8 @@ async function showRun(
     const whole = requests.map(async (each) =>
       full ? (await readable(context, each)).request : each,
     );
-    const rows = (await Promise.all(whole)).map((each) => ({ run: id, agent: run.agent, ...each }));
+    const fixed = runnableFixes(context, ownFixes(run, await Promise.all(whole)));
+    const rows = fixed.map((each) => ({ run: id, agent: run.agent, ...each }));
     context.out(JSON.stringify(rows));
     return EXIT.completed;
   }

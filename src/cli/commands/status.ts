@@ -35,7 +35,7 @@ import {
   runnableText,
 } from '../reports/next-command.js';
 import { uiLink } from '../reports/report-run.js';
-import { columnsOf, inboxLines, shownRequest } from '../requests/show-request.js';
+import { columnsOf, inboxLines, ownFixes, shownRequest } from '../requests/show-request.js';
 import { statusLines } from '../run-view/status-lines.js';
 
 /** `status ID`: shows the status of a run as the server has recorded it. Needs no worker. */
@@ -47,7 +47,8 @@ export const status: Command<{ readonly id: string }> = {
 async function showStatus(context: CliContext, id: string): Promise<ExitCode> {
   const { client, run } = await openRun(context, id, { archive: true });
   const now = Date.now();
-  const found = runnableStatus(context, await readStatus(client, run, now));
+  const read = await readStatus(client, run, now);
+  const found = runnableStatus(context, { ...read, pending: ownFixes(run, read.pending) });
   const { archived } = found;
   const pinnedTo = pinnedBuild(run.description?.searchAttributes ?? {});
   const worker = await readWorkerPresence(client, run.taskQueue, pinnedTo);

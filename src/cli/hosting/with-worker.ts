@@ -28,24 +28,25 @@ export async function withWorker<T>(
     left,
   }: {
     readonly decision: string;
-    readonly send: () => Promise<T>;
+    /** `start`: the command that starts a worker, if none but the one of this process is running. */
+    readonly send: (start: string | null) => Promise<T>;
     readonly left?: (start: string) => void;
   },
 ): Promise<T> {
   const { view, taskQueue } = opened.run;
   if (view.state === null || !isLoaded(view.state)) {
     await requireWorker(context, opened, decision);
-    return await send();
+    return await send(null);
   }
   const isIdle = nextTarget(view) === null;
   const hosting = createHosting(context, taskQueue, { activities: isIdle });
   try {
     await hosting.ensure();
-    const receipt = await send();
+    const start = hosting.isHosting ? await workerCommands(context, opened.run) : null;
+    const receipt = await send(start);
     // A paused run makes no progress anyway until it is resumed.
     const isPaused = decision === 'pause' || (view.state.paused && decision !== 'resume');
-    if (hosting.isHosting && !isIdle && !isPaused) {
-      const start = await workerCommands(context, opened.run);
+    if (start !== null && !isIdle && !isPaused) {
       const note = (command: string): void =>
         context.note(
           `No worker is running on task queue "${visible(taskQueue)}": ${decision} has taken effect, but the run makes no progress until one starts. ` +

@@ -19,8 +19,10 @@ import {
   palette,
 } from '../format/format.js';
 import {
+  type AskingRun,
   columnsOf,
   inboxLines,
+  ownStanding,
   shownRequest,
   viewedRequests,
   viewedStatus,
@@ -207,8 +209,9 @@ interface WaitingRun extends LeftRun {
 export async function reportWaiting(context: CliContext, run: WaitingRun): Promise<ExitCode> {
   const { id, last, below } = run;
   const requests = last === null ? [] : viewedRequests(last.view, id);
+  const asking = askingRun(run);
   for (const request of requests) {
-    for (const line of await shownRequest(context, { run, request }, { to: 'stderr' })) {
+    for (const line of await shownRequest(context, { run: asking, request }, { to: 'stderr' })) {
       context.note(line);
     }
   }
@@ -226,13 +229,22 @@ export async function reportWaiting(context: CliContext, run: WaitingRun): Promi
   return last !== null && last.view.blocked.size > 0 ? EXIT.blocked : EXIT.waiting;
 }
 
+function askingRun({ id, taskQueue, last }: LeftRun): AskingRun {
+  return { id, taskQueue, view: last?.view ?? { state: null } };
+}
+
 async function continueText(context: CliContext, run: WaitingRun): Promise<string> {
   const { id, last, wasHosting, below } = run;
-  const isAsking = below.length > 0 || (last !== null && viewedRequests(last.view, id).length > 0);
-  if (isAsking && !wasHosting) return 'A worker elsewhere continues the run after your decision.';
+  const requests = last === null ? [] : viewedRequests(last.view, id);
+  const isAsking = below.length > 0 || requests.length > 0;
+  if (isAsking && !wasHosting) return 'A worker elsewhere continues the run after the decision.';
   if (isAsking) {
     const worker = await nextCommandFor(context, run, ['worker']);
-    return `The worker ran in this process. You can decide now; the run continues when a worker runs: ${worker}`;
+    const asking = askingRun(run);
+    const mayDecide =
+      below.length > 0 || requests.some((one) => ownStanding(asking, one).name === 'own');
+    const who = mayDecide ? 'You can decide now' : 'A person who may decide can do so now';
+    return `The worker ran in this process. ${who}; the run continues when a worker runs: ${worker}`;
   }
   if (last === null || last.view.blocked.size === 0) {
     return `It is paused. Resume it with: ${await nextCommandFor(context, run, ['resume', id])}`;

@@ -12,7 +12,7 @@ import type { CliContext } from '../context.js';
 import { osUser } from '../input/option-parsers.js';
 import { nextCommandFor } from '../reports/next-command.js';
 import { type Decided, completed, readChoice, readPlain, wordsOf } from './prompt.js';
-import { type AskingRun, shownRequest, viewedRequests } from './show-request.js';
+import { type AskingRun, ownStanding, shownRequest, viewedRequests } from './show-request.js';
 
 /** A request that a person at the terminal is asked to decide. */
 interface Prompted {
@@ -22,8 +22,8 @@ interface Prompted {
 
 /**
  * Shows a request on the terminal and asks for a decision, which is bound to the digest of what was
- * shown. Returns when the person has decided, or wants to decide later. An interrupt ends the
- * prompt.
+ * shown. Returns when the person has decided, wants to decide later, or may not decide. An interrupt
+ * ends the prompt.
  */
 export async function promptForDecision(
   context: CliContext,
@@ -32,11 +32,16 @@ export async function promptForDecision(
   { interrupt }: { readonly interrupt: AbortSignal },
 ): Promise<void> {
   const { run, request } = prompted;
+  if (ownStanding(run, request).name !== 'own') {
+    await show(context, prompted, { full: false, prompts: false });
+    context.note('The run waits for a person who may decide.');
+    return;
+  }
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
   // Readline intercepts Ctrl-C, so this passes it on to the process.
   terminal.on('SIGINT', () => process.kill(process.pid, 'SIGINT'));
   try {
-    await show(context, prompted, false);
+    await show(context, prompted, { full: false, prompts: true });
     for (;;) {
       const decided = await askFor(context, prompted, async (question) => {
         return await terminal.question(`${question} `, { signal: interrupt });
@@ -57,9 +62,13 @@ export async function promptForDecision(
   }
 }
 
-async function show(context: CliContext, prompted: Prompted, full: boolean): Promise<void> {
+async function show(
+  context: CliContext,
+  prompted: Prompted,
+  how: { readonly full: boolean; readonly prompts: boolean },
+): Promise<void> {
   context.note('');
-  for (const line of await shownRequest(context, prompted, { to: 'stderr', full, prompts: true })) {
+  for (const line of await shownRequest(context, prompted, { to: 'stderr', ...how })) {
     context.note(line);
   }
 }
@@ -78,7 +87,7 @@ async function askFor(
     if (plain !== null) return plain;
     const choice = readChoice(line, request);
     if (choice === 'later') return null;
-    if (choice === 'full') await show(context, prompted, true);
+    if (choice === 'full') await show(context, prompted, { full: true, prompts: true });
     else if (choice === null) context.note(unclearLine(request, choices));
     else {
       const decided = await completed({ as: choice, request }, { ask, note: context.note });

@@ -15,7 +15,7 @@ import { withWorker } from '../hosting/with-worker.js';
 import { deciderName } from '../input/option-parsers.js';
 import { type OpenedRun, openRun, requireOpen } from '../open-run.js';
 import { nextCommand, nextCommandFor } from '../reports/next-command.js';
-import { shownRequest } from './show-request.js';
+import { ownStanding, shownRequest } from './show-request.js';
 
 /** An open request, with the run that made it. */
 export interface OpenedRequest {
@@ -82,13 +82,13 @@ export async function submitDecision(context: CliContext, given: DecisionInput):
   const found = await openRequest(context, id, name);
   const { opened, request } = found;
   if (seen !== undefined) checkDigest(seen, request);
-  else if (NEED_DIGEST.includes(what.as)) throw await unseen(context, found, what.as);
+  else if (NEED_DIGEST.includes(what.as)) throw await unseen(context, found, { as: what.as, by });
   check?.(found);
   const decision = { ...what, request: request.id, digest: request.digest, by: deciderName(by) };
   const starts: string[] = [];
   const receipts = await withWorker(context, opened, {
     decision: command,
-    send: () => send(context, found, decision),
+    send: (start) => send(context, found, { decision, start }),
     left: (start) => starts.push(start),
   });
   const checking = receipts.some((receipt) => receipt.checking === true);
@@ -123,7 +123,7 @@ export async function submitDecision(context: CliContext, given: DecisionInput):
 async function send(
   context: CliContext,
   { opened, request }: OpenedRequest,
-  decision: Decision,
+  { decision, start }: { readonly decision: Decision; readonly start: string | null },
 ): Promise<readonly DecisionReceipt[]> {
   const { client, run } = opened;
   try {
@@ -131,8 +131,17 @@ async function send(
   } catch (error) {
     if (!RefusedError.isInstance(error) || error.reason === null) throw error;
     const see = await nextCommandFor(context, run, ['inbox', run.id]);
+    const why = error.message.replace(/^by: /, '--by: ');
+    const hints = [
+      ...(error.reason === 'not_a_decider' && ownStanding(run, request).name !== 'none'
+        ? ['; whoever may decide gives their name with --by NAME']
+        : []),
+      ...(error.reason === 'checking' && start !== null
+        ? [`; no worker is running, start one with: ${start}`]
+        : []),
+    ];
     throw new Error(
-      `the decision about request ${visible(request.id)} is refused (${error.reason}): ${error.message}. See: ${see}`,
+      `the decision about request ${visible(request.id)} is refused (${error.reason}): ${why}${hints.join('')}. See: ${see}`,
       { cause: error },
     );
   }
@@ -142,14 +151,18 @@ async function send(
 async function unseen(
   context: CliContext,
   { opened, request }: OpenedRequest,
-  as: DecisionKind,
+  { as, by }: Pick<DecisionInput, 'as' | 'by'>,
 ): Promise<UsageError> {
   const { run } = opened;
   for (const line of await shownRequest(context, { run, request }, { to: 'stderr' })) {
     context.note(line);
   }
-  const { words } = decidingCommand(run.id, request, as);
-  const command = await nextCommandFor(context, run, words);
+  const name = by === undefined ? ownStanding(run, request).name : 'own';
+  const { words } = decidingCommand(run.id, request, { as, name });
+  const command = await nextCommandFor(context, run, [
+    ...words,
+    ...(by === undefined ? [] : ['--by', by]),
+  ]);
   return new UsageError(
     `--digest: expected the digest of the request that you have read, got none; after reading it, run: ${command}`,
   );

@@ -1,5 +1,7 @@
 import { planAnswers, shownActions } from '../../core/plan/confirm-plan.js';
+import { SHOWN_DIGITS } from '../../core/requests/commands.js';
 import { type Field, presentRequest } from '../../core/requests/presentation.js';
+import type { Standing } from '../../core/requests/refusal.js';
 import { formatBytes } from '../../core/state/summaries.js';
 import { isObject, parseJson } from '../../core/text/json.js';
 import { escapeArguments, headOf, printable, tailOf } from '../../core/text/text.js';
@@ -98,9 +100,11 @@ export interface RequestView {
   readonly unreadable: string | null;
   /** The commands that decide, as text. */
   readonly commands: readonly { readonly command: string; readonly purpose: string }[];
+  /** How the reader can decide; absent: under their own name. */
+  readonly standing?: Standing;
   /** The command that shows the arguments in full. */
   readonly whole: string;
-  /** The answers follow at a prompt, so the lines name no command and no digest. */
+  /** The answers follow at a prompt, so the lines name no command, and the digest is short. */
   readonly prompts?: boolean;
 }
 
@@ -135,7 +139,7 @@ export function requestLines(view: RequestView, options: RequestLineOptions): re
       ...people,
       ['raised', `${raised}, ${formatAgo(request.raisedAt, options.now)}`],
       ['expires', expiry(request, options.now)],
-      ...(view.prompts ? [] : [['digest', request.digest] as const]),
+      ['digest', view.prompts ? request.digest.slice(0, SHOWN_DIGITS) : request.digest],
     ]),
     ...(view.prompts ? answerLines(request, width) : commandLines(view, options)),
   ];
@@ -158,13 +162,18 @@ function commandLines(view: RequestView, { width, now }: RequestLineOptions): re
 }
 
 /** Returns the line before the commands, or why there are none. */
-function decideLine({ request, commands }: RequestView, now: number): string {
-  if (commands.length > 0) return 'decide with one of:';
+function decideLine({ request, commands, standing }: RequestView, now: number): string {
+  if (commands.length > 0) {
+    if (standing?.name !== 'other') return 'decide with one of:';
+    return `You may not decide (${oneLine(standing.problem ?? '')}). Give the name of someone who may as NAME:`;
+  }
   if (request.checking) {
     return 'A decision waits for a worker to check it; no other can be made until then.';
   }
   const isOver = request.expiresAt !== null && request.expiresAt <= now;
-  return isOver ? 'It has expired, so it can no longer be decided.' : 'There is nothing to decide.';
+  if (isOver) return 'It has expired, so it can no longer be decided.';
+  if (standing?.name === 'none') return `No command can decide: ${oneLine(standing.problem ?? '')}`;
+  return 'There is nothing to decide.';
 }
 
 function argumentsOf(view: RequestView, options: RequestLineOptions): readonly string[] {
@@ -223,9 +232,16 @@ function planLines(view: RequestView, options: RequestLineOptions): readonly str
   return [...lines, ...each];
 }
 
-function expiry({ expiresAt, onExpiry }: Request, now: number): string {
+const ON_EXPIRY = {
+  deny: 'then it is denied',
+  stop: 'then the run stops',
+  expired: 'then the graph goes on by `expired`',
+} as const satisfies Readonly<Record<Request['onExpiry'], string>>;
+
+function expiry({ expiresAt, onExpiry, server }: Request, now: number): string {
   if (expiresAt === null) return 'never';
-  const then = onExpiry === 'deny' ? 'then it is denied' : 'then the run stops';
+  const then =
+    server === undefined ? ON_EXPIRY[onExpiry] : 'then the server is told that nobody answers';
   if (expiresAt <= now) return `${formatDateTime(expiresAt)}: it has expired; ${then}`;
   return `${formatDateTime(expiresAt)}, in ${formatSpan(expiresAt - now)}; ${then}`;
 }

@@ -6,7 +6,8 @@ import {
   requestsBelow,
   withArguments,
 } from '../../client/requests.js';
-import { decidingCommands } from '../../core/requests/commands.js';
+import { decidingCommands, fixFor } from '../../core/requests/commands.js';
+import { type Standing, standingOf } from '../../core/requests/refusal.js';
 import { runStatus } from '../../core/run/status.js';
 import type { RunState } from '../../core/state/state.js';
 import type { RunStatus } from '../../core/state/status.js';
@@ -16,13 +17,30 @@ import { describeRun } from '../../history/read-run.js';
 import { BlobError } from '../../storage/blob-store.js';
 import type { CliContext } from '../context.js';
 import { formatAgo, formatSpan, oneLine, wrapped, wrappedCommand } from '../format/format.js';
+import { osUser } from '../input/option-parsers.js';
 import { nextCommandFor } from '../reports/next-command.js';
 import { requestLines } from './request-lines.js';
 
-/** The run that made a request, and the queue of its workers. */
+/** The run that made a request, as it was read, and the queue of its workers. */
 export interface AskingRun {
   readonly id: string;
   readonly taskQueue: string;
+  readonly view: Pick<Projection, 'state'>;
+}
+
+/** Returns how the user of this program can decide about a request. */
+export function ownStanding({ view: { state } }: AskingRun, request: Request): Standing {
+  return state === null ? { name: 'own', problem: null } : standingOf(state, request, osUser());
+}
+
+/** Returns requests whose fix is a command that the run does not refuse to the user of this program. */
+export function ownFixes(run: AskingRun, requests: readonly Request[]): readonly Request[] {
+  return requests.map((request) => {
+    const { name } = ownStanding(run, request);
+    return name === 'own'
+      ? request
+      : { ...request, fix: fixFor(run.id, request, request.decisions, name) };
+  });
 }
 
 /** How a request is shown. */
@@ -46,14 +64,15 @@ export async function shownRequest(
   const now = Date.now();
   const read = await readable(context, request);
   const command = (words: readonly string[]) => nextCommandFor(context, run, words);
+  const standing = ownStanding(run, request);
   const commands = await Promise.all(
-    decidingCommands(run.id, request, now).map(async ({ words, purpose }) => ({
+    decidingCommands(run.id, request, now, standing.name).map(async ({ words, purpose }) => ({
       command: await command(words),
       purpose,
     })),
   );
   const whole = await command(['inbox', run.id, request.id, '--full']);
-  const view = { run: run.id, ...read, commands, whole, prompts };
+  const view = { run: run.id, ...read, commands, whole, prompts, standing };
   return requestLines(view, { width: columnsOf(to), full, now });
 }
 

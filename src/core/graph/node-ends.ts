@@ -3,7 +3,7 @@ import { resultsOf } from '../plan/plan-batch.js';
 import type { BudgetName } from '../definition/definition.js';
 import type { GraphNode } from '../definition/graph-definition.js';
 import { type ConfirmedPlan, type RunState, keepsEarlierMeaning } from '../state/state.js';
-import { nodeOfCall } from '../state/turn-definition.js';
+import { leavesByExpired, nodeOfCall } from '../state/turn-definition.js';
 import type { Batch } from '../state/turn.js';
 import { type Json, type JsonObject, errorIn, isObject, itemsOf } from '../text/json.js';
 import { type CallResult, toolValue } from '../transcript/call-result.js';
@@ -99,7 +99,7 @@ export function confirmEnd(
   node: Extract<GraphNode, { kind: 'confirm' }>,
   result: CallResult | undefined,
 ): NodeEnd {
-  const expired = node.exits.some(({ name }) => name === 'expired') && result?.expired === true;
+  const expired = leavesByExpired(node) && result?.expired === true;
   const text = result?.ok ? result.text : 'no';
   const noted = result?.note === undefined ? {} : { note: result.note };
   if (node.plan !== undefined) {

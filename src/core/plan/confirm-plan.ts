@@ -1,6 +1,6 @@
 import type { ConfirmedPlan } from '../state/state.js';
 import { type JsonObject, canonicalJson, isObject, parseJson } from '../text/json.js';
-import { escapeJson, headOf, printable } from '../text/text.js';
+import { escapeJson, headOf, printable, show } from '../text/text.js';
 import {
   EMPTY_PLAN,
   type Plan,
@@ -96,6 +96,19 @@ export function readPlanAnswer(text: string, actions: readonly PlannedAction[]):
       needsOf(action).some((id) => ids.includes(id) && !chosen.includes(id)),
   );
   return lacks && allBut === undefined ? null : { as: 'some', ids: chosen };
+}
+
+/**
+ * Returns what a `confirm` node expects if the answer is something else; null if it is clear. `json`:
+ * the arguments of its call.
+ */
+export function unclearAnswer(json: string, text: string): string | null {
+  const planned = shownActions(json);
+  if (planned === null) {
+    return readYesOrNo(text) === null ? `expected "yes" or "no", got ${show(text)}` : null;
+  }
+  if (readPlanAnswer(text, planned) !== null) return null;
+  return `${PLAN_WORDS}, got ${show(text)}; the actions are ${planned.map(({ id }) => id).join(', ')}`;
 }
 
 /** Returns what follows a word and its colon, if it has one. */

@@ -7,11 +7,14 @@ import type { DecisionKind, Request } from '../transcript/request.js';
 /** Number of hex digits of a digest in a command, which compares them with the whole digest. */
 export const SHOWN_DIGITS = 12;
 
+/** What a program gives as the digest in a decision. */
+export const WHOLE_DIGEST = `expected all 64 hex digits of the request's \`digest\`; its \`fix\` has only the first ${SHOWN_DIGITS}`;
+
 /** A command to suggest to a person, and what it is for. */
 interface RunCommand {
   /**
    * The command, its operands, and its options, without quotes. A word in capitals, such as `TEXT`,
-   * `JSON`, `N`, or `MESSAGE`, stands for what the person adds, also after `=`.
+   * `JSON`, `N`, `NAME`, or `MESSAGE`, stands for what the person adds, also after `=`.
    */
   readonly words: readonly string[];
   readonly purpose: string;
@@ -41,29 +44,42 @@ export function commandLine(
 }
 
 /**
+ * Whose name a command gives as the one who decides: that of its user, another that its user adds,
+ * since their own may not decide, or none, since no name that a command can give may.
+ */
+export type DecidingName = 'own' | 'other' | 'none';
+
+/**
  * Returns the commands that can decide about a request now, in the order in which it offers them.
- * There are none while a decision is being checked, and after the request has expired: the run would
- * refuse each of them. `now`: Unix time in ms.
+ * There are none while a decision is being checked, after the request has expired, and if no name may
+ * decide: the run would refuse each of them. `now`: Unix time in ms.
  */
 export function decidingCommands(
   run: string,
   request: Request,
   now: number,
+  name: DecidingName = 'own',
 ): readonly RunCommand[] {
   const { checking, expiresAt, decisions } = request;
-  if (checking || (expiresAt !== null && expiresAt <= now)) return [];
-  return decisions.map((as) => decidingCommand(run, request, as));
+  if (name === 'none' || checking || (expiresAt !== null && expiresAt <= now)) return [];
+  return decisions.map((as) => decidingCommand(run, request, { as, name }));
 }
 
 /**
  * Returns the command that decides about a request, for a notice or a status. If each decision states
- * something else that only a person can know, it is the command that shows the request.
+ * something else that only a person can know, or if no name may decide, it is the command that shows
+ * the request.
  */
-export function fixFor(run: string, request: Decided, [first]: readonly DecisionKind[]): string {
-  if (first === undefined || first === 'happened') {
+export function fixFor(
+  run: string,
+  request: Decided,
+  [first]: readonly DecisionKind[],
+  name: DecidingName = 'own',
+): string {
+  if (first === undefined || first === 'happened' || name === 'none') {
     return commandLine('perdure', ['inbox', run, request.id]);
   }
-  return commandLine('perdure', decidingCommand(run, request, first).words);
+  return commandLine('perdure', decidingCommand(run, request, { as: first, name }).words);
 }
 
 /** Returns the word for a limit on the command line: `cost-usd`, and `wall` for `wallMs`. */
@@ -83,7 +99,16 @@ export function limitAmount(name: LimitName, amount: number): string {
 }
 
 /** Returns the command for one decision about a request. */
-export function decidingCommand(run: string, request: Decided, as: DecisionKind): RunCommand {
+export function decidingCommand(
+  run: string,
+  request: Decided,
+  { as, name }: { readonly as: DecisionKind; readonly name: DecidingName },
+): RunCommand {
+  const { words, purpose } = commandFor(run, request, as);
+  return { words: name === 'own' ? words : [...words, '--by', 'NAME'], purpose };
+}
+
+function commandFor(run: string, request: Decided, as: DecisionKind): RunCommand {
   const { id, digest, kind, definition, limit, form, url } = request;
   const seen = ['--digest', digest.slice(0, SHOWN_DIGITS)];
   const resolve = ['resolve', run, id, '--as', as, ...seen];

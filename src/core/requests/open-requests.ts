@@ -2,6 +2,7 @@ import { findTool } from '../calls/batch.js';
 import type { ToolDefinition } from '../definition/tool-definition.js';
 import { shownActions } from '../plan/confirm-plan.js';
 import type { RunState } from '../state/state.js';
+import { findNode, graphOf, leavesByExpired, nodeOfCall } from '../state/turn-definition.js';
 import { type AskingWork, type Work, callOfWork, isUndo } from '../state/work.js';
 import { type Json, canonicalJson, sha256Hex } from '../text/json.js';
 import type { ParsedArguments, ToolCall } from '../transcript/messages.js';
@@ -57,7 +58,7 @@ export function toRequest(state: RunState, work: AskingWork, run: string): Reque
     ...(state.turn.door !== undefined && { requesterDoor: state.turn.door }),
     raisedAt,
     expiresAt,
-    onExpiry: kind === 'limit' ? 'stop' : 'deny',
+    onExpiry: kind === 'limit' ? 'stop' : onExpiryOf(state, call),
     decisions,
     deciders,
     fix: fixFor(run, { id, kind, digest, ...given, ...limited, ...form, ...ask }, decisions),
@@ -70,6 +71,12 @@ export function toRequest(state: RunState, work: AskingWork, run: string): Reque
     ...form,
     ...(work.proposal ? { checking: true } : refusedOf(state, id)),
   };
+}
+
+function onExpiryOf(state: RunState, call: ToolCall | undefined): Request['onExpiry'] {
+  const graph = graphOf(state);
+  const node = call && graph && findNode(graph, nodeOfCall(call) ?? '');
+  return node !== undefined && leavesByExpired(node) ? 'expired' : 'deny';
 }
 
 /** Returns why the newest decision about a request was refused after its check, if it was. */

@@ -3,11 +3,13 @@ import { formatDuration, show } from '../text/text.js';
 import { decidedBefore, type RunState } from '../state/state.js';
 import { decisionShape } from '../transcript/message-shapes.js';
 import { guard } from '../text/shape.js';
-import { readPlanAnswer, shownActions, someText } from '../plan/confirm-plan.js';
+import { readPlanAnswer, shownActions, someText, unclearAnswer } from '../plan/confirm-plan.js';
 import { checkLimits } from '../input/input.js';
 import { deciderProblem } from '../definition/rules.js';
 import { peopleOf } from '../state/consent.js';
+import { nodeOfCall } from '../state/turn-definition.js';
 import type { Decision, RefusalReason, Request } from '../transcript/request.js';
+import { type DecidingName, SHOWN_DIGITS, WHOLE_DIGEST } from './commands.js';
 import { askingWork, openRequest } from './open-requests.js';
 import { fieldNames } from './server-ask.js';
 
@@ -91,10 +93,33 @@ function oneProblem(
   const notDecider = deciderProblem(request.deciders, { by, groups, ...peopleOf(state) });
   if (notDecider !== null) return { reason: 'not_a_decider', message: notDecider };
   if (work.proposal !== undefined) {
-    const message = `request: another decision about ${id} is being checked; try again when it is`;
+    const message = `request: another decision about ${id} waits for a worker to check it; try again once it is checked`;
     return { reason: 'checking', message };
   }
   return contentProblem(decision, request);
+}
+
+/** How the user of a command can decide about a request. */
+export interface Standing {
+  readonly name: DecidingName;
+  /** Why the user's own name may not decide; null if it may. */
+  readonly problem: string | null;
+}
+
+/** Returns how the user of a command can decide about a request. `by`: the user's own name. */
+export function standingOf(
+  state: RunState,
+  { deciders }: Pick<Request, 'deciders'>,
+  by: string,
+): Standing {
+  const people = peopleOf(state);
+  const problemOf = (name: string) => deciderProblem(deciders, { by: name, ...people });
+  const problem = problemOf(by);
+  if (problem === null) return { name: 'own', problem };
+  const named = deciders.flatMap((one) => (typeof one === 'string' ? [] : one));
+  // No person has the empty name, so it stands for everyone whom neither the rules nor the run names.
+  const others = [...named, ...people.requesters, ''];
+  return { name: others.some((one) => problemOf(one) === null) ? 'other' : 'none', problem };
 }
 
 /**
@@ -111,7 +136,10 @@ export function requestProblem(
   const expired = expiryProblem(request, now);
   if (expired !== null) return expired;
   if (digest === request.digest) return null;
-  const message = `digest: expected the current digest of ${id}, got ${show(digest)}; review the request again`;
+  const isBegun = digest.length >= SHOWN_DIGITS && request.digest.startsWith(digest);
+  const message = isBegun
+    ? `digest: ${WHOLE_DIGEST}, got ${show(digest)}`
+    : `digest: expected the current digest of ${id}, got ${show(digest)}; review the request again`;
   return { reason: 'wrong_digest', message };
 }
 
@@ -191,6 +219,8 @@ function contentProblem(decision: Decision, request: Request): Refused | null {
   if (as === 'answer' && kind === 'question' && typeof result !== 'string') {
     return malformed(`result: expected a text for a question, got ${show(result)}`);
   }
+  const unclear = as === 'answer' ? unclearResult(request, result) : null;
+  if (unclear !== null) return malformed(`result: ${unclear}`);
   if (as === 'raise') return raiseProblem(given);
   if (as !== 'edit') {
     return given === undefined
@@ -204,6 +234,17 @@ function contentProblem(decision: Decision, request: Request): Refused | null {
   return tooLarge(
     `arguments: expected at most ${MAX_ARGUMENT_CHARACTERS} characters of JSON, got ${length}`,
   );
+}
+
+/** Returns what a node of the graph expects, if it asks and the answer is something else; else null. */
+function unclearResult(
+  { kind, tool: name = '', arguments: shown }: Request,
+  result: Decision['result'],
+): string | null {
+  const asks = (kind === 'question' || kind === 'plan') && nodeOfCall({ name }) !== null;
+  // A worker checks an answer to what is in the blob store.
+  if (!asks || shown === undefined || typeof result !== 'string') return null;
+  return unclearAnswer(shown, result);
 }
 
 /** Checks the actions of a plan that a decision chooses. */

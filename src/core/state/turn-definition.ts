@@ -37,6 +37,11 @@ export function findNode(graph: GraphDefinition, name: string): GraphNode | unde
   return graph.nodes.find((node) => node.name === name);
 }
 
+/** Whether a node is left by the exit `expired` if its question expires. */
+export function leavesByExpired(node: GraphNode): boolean {
+  return node.kind === 'confirm' && node.exits.some(({ name }) => name === 'expired');
+}
+
 /** A called agent has its own limits, and a person's decision has no timeout. */
 const UNTIMED = { timeoutMs: 0, attempts: 1 };
 

@@ -145,8 +145,11 @@ export interface Request {
   readonly raisedAt: number;
   /** Unix time in ms at which the request expires; null: it waits indefinitely. */
   readonly expiresAt: number | null;
-  /** What happens when it expires. */
-  readonly onExpiry: 'deny' | 'stop';
+  /**
+   * What happens when it expires: it is denied, the run stops, or the graph goes on by the exit
+   * `expired` of its node.
+   */
+  readonly onExpiry: 'deny' | 'stop' | 'expired';
   /** The decisions that are possible. */
   readonly decisions: readonly DecisionKind[];
   /**
