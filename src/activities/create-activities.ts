@@ -7,6 +7,7 @@ import type {
   Activities,
   ArchiveMessagesInput,
   ArchiveMessagesResult,
+  ProbeActivities,
   SendMessageInput,
 } from '../core/run/contract.js';
 import type { RememberInput } from '../core/state/turn.js';
@@ -187,8 +188,9 @@ function failureOf(context: Context, thrown: unknown, failures: number): Applica
 }
 
 /** Creates the activities of a worker. */
-export function createActivities(deps: ActivityDependencies): Activities {
+export function createActivities(deps: ActivityDependencies): Activities & ProbeActivities {
   return {
+    listPerdureAgents: async () => deps.agents.names,
     loadAgent: withSafeErrors((input) =>
       observeLoad(Context.current(), input, () => loadAgent(deps, input)),
     ),

@@ -1,15 +1,17 @@
 import type { Client } from '@temporalio/client';
-import { agentProblem } from '../client/fork-run.js';
+import { withCalled } from '../agents/agent-definition.js';
+import { agentProblem, servedAgentProblem } from '../client/fork-run.js';
 import { toRunStatus } from '../client/status.js';
-import { NoRunError } from '../core/errors.js';
+import { NoRunError, NoServerError } from '../core/errors.js';
 import { statusText } from '../core/state/status.js';
 import { visible } from '../core/state/summaries.js';
 import { endOfRun } from '../history/pending-work.js';
 import { type RunReading, readRun } from '../history/read-run.js';
-import { hasLiveWorker } from '../temporal/pollers.js';
+import { type ServedAgent, findServedAgent, hasLiveWorker } from '../temporal/pollers.js';
+import { resolveTaskQueue } from '../temporal/task-queue.js';
 import { type CliContext, CommandError, UsageError } from './context.js';
 import { formatAgo, formatDateTime } from './format/format.js';
-import { NothingRunsError, isWorkedElsewhere } from './hosting/hosting.js';
+import { NothingRunsError, isServerNamed } from './hosting/hosting.js';
 import { noteServer } from './hosting/server-notes.js';
 import { configFile } from './input/load-config.js';
 import { inFlags } from './input/run-settings.js';
@@ -126,34 +128,79 @@ export async function workerCommands(context: CliContext, run: RunReading): Prom
   return `${worker}  (or, to follow the run as well: ${attach})`;
 }
 
+/** Where an agent is to run. */
+interface AgentPlace {
+  readonly taskQueue: string;
+  /**
+   * The worker if none answers: the command hosts one of the configuration, fails without one, or
+   * leaves the work to one that starts later.
+   */
+  readonly otherwise: 'hosted' | 'required' | 'later';
+}
+
 /**
- * Throws a `UsageError` if the agent is not in the configuration, or accepts no arguments. Without
- * a configuration file, the agent may exist on a worker elsewhere.
+ * Throws a `UsageError` if no worker can start the agent with these arguments. An agent of the
+ * user's configuration is checked against it. Any other is checked against the worker that answers
+ * on the task queue, if one does. If none does, and the user has chosen the server or the task
+ * queue without a configuration, the agent may be that of a worker of their own: its name cannot
+ * be checked, and the command notes that.
  */
 export async function checkAgent(
   context: CliContext,
   input: Parameters<typeof agentProblem>[1],
+  { taskQueue, otherwise }: AgentPlace,
 ): Promise<void> {
   const { agents } = await context.config();
   const { agent } = input;
   const problem = agentProblem(agents, input);
-  if (problem === null) return;
+  const isKnown = withCalled(agents).some(({ name }) => name === agent);
   const { config: file } = context.options;
   const isBuiltIn = configFile({ file, folder: process.cwd(), env: context.env }) === null;
-  const isKnown = agents.some(({ name }) => name === agent);
-  if (isBuiltIn && !isKnown && (await isServed(context))) return;
-  throw new UsageError(inFlags(problem));
+  const mayBeTheirs = isBuiltIn && (await isPlaceChosen(context, taskQueue));
+  if (!isKnown || mayBeTheirs) {
+    const served = await findServed(context, { taskQueue, agent }, isBuiltIn);
+    const lack = servedAgentProblem(agent, served, taskQueue);
+    if (lack !== null) throw new UsageError(inFlags(lack));
+    if (!isKnown && (served.is === 'served' || (served.is === 'unknown' && isBuiltIn))) return;
+    if (served.is === 'silent' && mayBeTheirs && otherwise !== 'hosted') {
+      if (otherwise === 'later') context.note(uncheckedNote(agent, taskQueue));
+      if (!isKnown) return;
+    }
+  }
+  if (problem === null) return;
+  const theirs = `; if a worker of your own has it, start that worker on task queue "${visible(taskQueue)}" first`;
+  throw new UsageError(inFlags(problem) + (!isKnown && mayBeTheirs ? theirs : ''));
 }
 
-/** Returns whether a worker elsewhere answers. Starts no server. */
-async function isServed(context: CliContext): Promise<boolean> {
+function uncheckedNote(agent: string, taskQueue: string): string {
+  return (
+    `No worker answers on task queue "${visible(taskQueue)}", so the name of agent ` +
+    `${visible(agent)} is not checked; its runs are blocked if the worker does not have it.`
+  );
+}
+
+/** Returns whether the user has chosen the server, or a task queue other than the default one. */
+async function isPlaceChosen(context: CliContext, taskQueue: string): Promise<boolean> {
+  return taskQueue !== resolveTaskQueue({}, {}) || (await isServerNamed(context));
+}
+
+/**
+ * Asks the workers on the task queue whether one has the agent. Starts no server. With a
+ * configuration of the user's, a named server that does not answer is no error yet.
+ */
+async function findServed(
+  context: CliContext,
+  given: { readonly taskQueue: string; readonly agent: string },
+  isBuiltIn: boolean,
+): Promise<ServedAgent> {
   try {
     await context.server({ start: false });
   } catch (error) {
-    if (error instanceof NothingRunsError) return false;
+    const isSilent = error instanceof (isBuiltIn ? NothingRunsError : NoServerError);
+    if (isSilent) return { is: 'silent' };
     throw error;
   }
-  return await isWorkedElsewhere(context, await context.taskQueue());
+  return await findServedAgent(await context.client(), given);
 }
 
 /** Says that what a command has written is in clear, if payloads are encoded, for example encrypted. */

@@ -14,6 +14,7 @@ import type { Attachment } from '../core/transcript/messages.js';
 import { type RunReading, readRun } from '../history/read-run.js';
 import { readVisit } from '../history/run-transcript.js';
 import { readSegment, readSegmentStart } from '../history/segments.js';
+import type { ServedAgent } from '../temporal/pollers.js';
 import type { Archive, BlobStore } from '../storage/blob-store.js';
 import { readContext } from '../storage/owned-text.js';
 import {
@@ -192,13 +193,8 @@ export function agentProblem(
   const known = withCalled(agents);
   const found = known.find(({ name }) => name === agent);
   if (found === undefined) {
-    const nearest = nearestFirst(
-      agent,
-      known.map(({ name }) => name),
-    ).slice(0, NEAREST);
-    const hint =
-      nearest.length === 0 ? 'it has none' : `nearest: ${nearest.map(visible).join(', ')}`;
-    return `agent: expected an agent of the configuration, got ${show(agent)} (${hint}); correct the name, or add the agent`;
+    const agentNames = known.map(({ name }) => name);
+    return `${unknownAgent(agent, agentNames, 'the configuration')}; correct the name, or add the agent`;
   }
   const names = [...(found.prompts?.keys() ?? [])];
   if (prompt !== undefined && !names.includes(prompt)) {
@@ -218,6 +214,24 @@ export function agentProblem(
     droppedPart({ name: agent, graph: graph?.definition }, { message, input }) ??
     (graph && isObject(input) ? graphInputProblem(graph, agent, input) : null)
   );
+}
+
+/** Returns the text about an agent that its owner lacks, with the nearest names and without a fix. */
+function unknownAgent(agent: string, names: readonly string[], owner: string): string {
+  const nearest = nearestFirst(agent, names).slice(0, NEAREST).map(visible);
+  const hint = nearest.length === 0 ? 'it has none' : `nearest: ${nearest.join(', ')}`;
+  return `agent: expected an agent of ${owner}, got ${show(agent)} (${hint})`;
+}
+
+/** Returns why no worker on the task queue can start the agent; null if one may. */
+export function servedAgentProblem(
+  agent: string,
+  served: ServedAgent,
+  taskQueue: string,
+): string | null {
+  if (served.is !== 'lacking') return null;
+  const owner = `the worker on task queue "${visible(taskQueue)}"`;
+  return `${unknownAgent(agent, served.agents, owner)}; correct the name, or start a worker that has it`;
 }
 
 /** Returns what is wrong with the arguments of a template, or null. */

@@ -167,31 +167,122 @@ export async function hasLiveWorker(client: Client, taskQueue: string): Promise<
 export interface AgentsAnswer {
   /** The identity of the worker, as the server lists its pollers. */
   readonly worker: string;
+  /** The names of all its agents; null if its version of perdure cannot list them. */
+  readonly agents: readonly string[] | null;
   /**
-   * The agents that the worker does not have; null if its version of perdure cannot report them.
+   * The agents in question that the worker does not have; null if its version of perdure cannot
+   * report them.
    */
   readonly missing: readonly string[] | null;
+  /** Whether its workflows file exports `probe`; otherwise, it cannot report anything. */
+  readonly hasProbe: boolean;
 }
 
-/**
- * Asks the worker that processes the probe which of the agents it does not have. Returns null if
- * none answers.
- */
+/** A question to workers about their agents. */
+interface AgentsQuestion {
+  readonly taskQueue: string;
+  /** The agents in question. */
+  readonly agents: readonly string[];
+}
+
+/** Asks the worker that processes the probe about its agents. Returns null if none answers. */
 export async function probeAgents(
   client: Client,
-  { taskQueue, agents }: { readonly taskQueue: string; readonly agents: readonly string[] },
+  { taskQueue, agents }: AgentsQuestion,
 ): Promise<AgentsAnswer | null> {
   const args = [{ agents }];
   return await withProbe(client, { taskQueue, withinMs: AGENTS_MS, args }, async (_, probe) => {
+    // The server ends the probe in time.
+    const event = await processingEvent(client, probe);
+    const completed = event?.workflowTaskCompletedEventAttributes;
+    const worker = (completed ?? event?.workflowTaskFailedEventAttributes)?.identity;
+    if (!worker) return null;
+    if (!completed) return { worker, agents: null, missing: null, hasProbe: false };
     const handle = client.workflow.getHandle(probe.workflowId, probe.runId);
     const result: unknown = await handle.result().catch(() => null);
-    const { events } = await handle.fetchHistory();
-    const task = events?.find((event) => event.workflowTaskCompletedEventAttributes);
-    const worker = task?.workflowTaskCompletedEventAttributes?.identity;
-    if (!worker) return null;
-    const missing: unknown = isObject(result) ? result['missing'] : null;
-    return { worker, missing: isNames(missing) ? missing : null };
+    const { agents: all, missing } = isObject(result) ? result : {};
+    return {
+      worker,
+      agents: isNames(all) ? all : null,
+      missing: isNames(missing) ? missing : null,
+      hasProbe: true,
+    };
   });
+}
+
+/**
+ * The server picks the worker that answers, so each round sends more probes than there are workers
+ * left.
+ */
+const ROUNDS = 3;
+const PROBES_PER_WORKER = 2;
+const MAX_PROBES = 20;
+
+/**
+ * Asks workers about their agents: sends up to three rounds of probes, until each worker has
+ * answered one or a round gets no answer.
+ */
+export async function askWorkers(
+  client: Client,
+  given: AgentsQuestion & { readonly workers: readonly string[] },
+): Promise<readonly AgentsAnswer[]> {
+  const answers = new Map<string, AgentsAnswer>();
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const left = given.workers.filter((worker) => !answers.has(worker)).length;
+    if (left === 0) break;
+    const probes = Math.min(MAX_PROBES, given.workers.length === 1 ? 1 : left * PROBES_PER_WORKER);
+    const answered = await Promise.all(
+      Array.from({ length: probes }, () => probeAgents(client, given)),
+    );
+    for (const answer of answered) if (answer !== null) answers.set(answer.worker, answer);
+    if (answered.every((answer) => answer === null)) break;
+  }
+  return [...answers.values()];
+}
+
+/**
+ * Whether the workers on a task queue have an agent: `lacking` if each that answers lacks it,
+ * `unknown` if they cannot report it, and `silent` if none answers.
+ */
+export type ServedAgent =
+  | { readonly is: 'served' | 'unknown' | 'silent' }
+  | { readonly is: 'lacking'; readonly agents: readonly string[] };
+
+interface NamedAgent {
+  readonly taskQueue: string;
+  readonly agent: string;
+}
+
+/**
+ * Asks the workers on a task queue whether one of them has the agent. A key that may start runs may
+ * lack the permission to ask; the answer is then `unknown`.
+ */
+export async function findServedAgent(client: Client, named: NamedAgent): Promise<ServedAgent> {
+  try {
+    return await askForAgent(client, named);
+  } catch (error) {
+    if (grpcCode(error) === GRPC.permissionDenied) return { is: 'unknown' };
+    throw error;
+  }
+}
+
+async function askForAgent(client: Client, { taskQueue, agent }: NamedAgent): Promise<ServedAgent> {
+  const pollers = await listPollers(client, { namespace: client.options.namespace, taskQueue });
+  // Not by the times of their polls: the clock of this machine may be minutes off.
+  const workers = [...new Set(pollers.filter(({ gone }) => !gone).map(({ identity }) => identity))];
+  if (workers.length === 0) return { is: 'silent' };
+  const question = { taskQueue, agents: [agent] };
+  const first = await probeAgents(client, question);
+  if (first === null) return { is: 'silent' };
+  const isAlone = workers.length === 1 || !first.missing?.includes(agent);
+  const answers = isAlone
+    ? [first]
+    : [first, ...(await askWorkers(client, { ...question, workers }))];
+  if (answers.some(({ missing }) => missing !== null && !missing.includes(agent))) {
+    return { is: 'served' };
+  }
+  if (answers.some(({ missing }) => missing === null)) return { is: 'unknown' };
+  return { is: 'lacking', agents: [...new Set(answers.flatMap(({ agents }) => agents ?? []))] };
 }
 
 function isNames(value: unknown): value is readonly string[] {
@@ -254,8 +345,11 @@ async function withProbe<T>(
 async function processesProbe(client: Client, probe: Probe): Promise<boolean> {
   const controller = new AbortController();
   const processed = client.connection
-    .withAbortSignal(controller.signal, () => isProcessed(client, probe))
-    .catch(() => false);
+    .withAbortSignal(controller.signal, () => processingEvent(client, probe))
+    .then(
+      (event) => event !== null,
+      () => false,
+    );
   const late = pause(ANSWER_MS, false, { signal: controller.signal }).catch(() => false);
   try {
     return await Promise.race([processed, late]);
@@ -265,13 +359,14 @@ async function processesProbe(client: Client, probe: Probe): Promise<boolean> {
 }
 
 /**
- * Waits until the history shows that a worker has processed the workflow. A worker with other
- * workflows may not know `probe`: it fails the task, but it is alive.
+ * Waits until the history shows that a worker has processed the workflow, and returns that event;
+ * null if the workflow ends first. A worker with other workflows may not know `probe`: it fails the
+ * task, but it is alive.
  */
-async function isProcessed(
+async function processingEvent(
   { workflowService, options: { namespace } }: Client,
   execution: Probe,
-): Promise<boolean> {
+): Promise<ProcessingEvent | null> {
   let nextPageToken: Uint8Array | undefined;
   do {
     const page = await workflowService.getWorkflowExecutionHistory({
@@ -280,12 +375,22 @@ async function isProcessed(
       waitNewEvent: true,
       ...(nextPageToken && { nextPageToken }),
     });
-    const isDone = page.history?.events?.some(
-      (event) =>
-        event.workflowTaskCompletedEventAttributes ?? event.workflowTaskFailedEventAttributes,
+    const event = page.history?.events?.find(
+      ({ workflowTaskCompletedEventAttributes, workflowTaskFailedEventAttributes }) =>
+        workflowTaskCompletedEventAttributes ?? workflowTaskFailedEventAttributes,
     );
-    if (isDone) return true;
+    if (event !== undefined) return event;
     nextPageToken = page.nextPageToken;
   } while (nextPageToken.length > 0);
-  return false;
+  return null;
+}
+
+interface WorkerIdentity {
+  readonly identity?: string | null;
+}
+
+/** The part of a history event that names the worker that has processed a workflow task. */
+interface ProcessingEvent {
+  readonly workflowTaskCompletedEventAttributes?: WorkerIdentity | null;
+  readonly workflowTaskFailedEventAttributes?: WorkerIdentity | null;
 }

@@ -5,7 +5,7 @@ import {
   proxyLocalActivities,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { Activities } from '../core/run/contract.js';
+import type { Activities, ProbeActivities } from '../core/run/contract.js';
 import type { ParentClose, ToolDefinition } from '../core/definition/tool-definition.js';
 import { eventSummary } from '../core/run/details.js';
 import { HEARTBEAT_MS, type RunConfig } from '../core/state/state.js';
@@ -46,6 +46,12 @@ export const loadAgentLocally = proxyLocalActivities<Pick<Activities, 'loadAgent
   startToCloseTimeout: 2_000,
   retry: { maximumAttempts: 1 },
 }).loadAgent;
+
+/** Lists the agents of the worker that executes the workflow task. */
+export const { listPerdureAgents } = proxyLocalActivities<ProbeActivities>({
+  startToCloseTimeout: 2_000,
+  retry: { maximumAttempts: 1 },
+});
 
 /**
  * Executes calls of inline tools within the workflow task. The worker ends them after a fraction of

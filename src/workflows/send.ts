@@ -4,8 +4,8 @@ import type { AskReceipt } from '../core/input/inbox.js';
 import { type RunInput, isProblem, parseRunInput, show } from '../core/input/input.js';
 import { askProblem } from '../core/run/ask.js';
 import { isObject } from '../core/text/json.js';
-import { askRun, loadAgentLocally } from './activities.js';
-import { activityProblem, checkedResult } from './do-work.js';
+import { askRun, listPerdureAgents } from './activities.js';
+import { checkedResult } from './do-work.js';
 
 /** The one argument of workflow type `send`. */
 export interface SendInput {
@@ -57,7 +57,7 @@ function sendProblem(value: unknown): string | null {
 
 /**
  * Workflow type `probe`: ends immediately, which shows that a worker polls the task queue. With
- * `agents`, it returns the names for which this worker has no agent.
+ * `agents`, it returns the names of all agents of this worker, and which of the given it lacks.
  *
  * @example
  * ```ts
@@ -66,21 +66,9 @@ function sendProblem(value: unknown): string | null {
  * ```
  */
 export async function probe({ agents }: { readonly agents?: readonly string[] } = {}): Promise<
-  'alive' | { readonly missing: readonly string[] }
+  'alive' | { readonly agents: readonly string[]; readonly missing: readonly string[] }
 > {
   if (agents === undefined) return 'alive';
-  const known = await Promise.all(agents.map(isKnown));
-  return { missing: agents.filter((_, index) => !known[index]) };
-}
-
-async function isKnown(agent: string): Promise<boolean> {
-  try {
-    await loadAgentLocally({ agent, limits: {} });
-    return true;
-  } catch (error) {
-    // Any other failure, such as a missing argument of a template, comes from a worker that has the
-    // agent.
-    const problem = activityProblem(error);
-    return !(problem?.type === 'blocked' && problem.reason === 'agent_missing');
-  }
+  const known = await listPerdureAgents();
+  return { agents: known, missing: agents.filter((name) => !known.includes(name)) };
 }

@@ -64,7 +64,7 @@ describe('with a running server', () => {
     expect({ code, ok, of: of['worker agents'] }).toMatchObject({
       code: 0,
       ok: true,
-      of: { level: 'ok', text: `1 worker on task queue "${rig.taskQueue}" with files` },
+      of: { level: 'ok', text: `1 worker on task queue "${rig.taskQueue}" with a, files` },
     });
     expect(of['server']).toMatchObject({
       level: 'ok',

@@ -1,14 +1,21 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { Client as McpClient, InMemoryTransport } from '@modelcontextprotocol/client';
+import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { RunStatus } from '../../src/core/state/status.js';
 import { replyCall, replyText } from '../../src/testing/replies.js';
+import { runsServer } from '../../src/cli/mcp/runs-server.js';
+import type { Finding } from '../../src/cli/doctor/finding.js';
+import { createClient } from '../../src/index.js';
 import type { Model } from '../../src/models/model.js';
+import { openStores } from '../../src/storage/file-stores.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { commandLine, type CommandEnd } from '../support/command.js';
 import { untilStatus } from '../support/conversation.js';
+import { ownBundle } from '../support/own-bundle.js';
 import { createRig, type Rig } from '../support/rig.js';
+import { waitUntilPolling } from '../support/wait-until-polling.js';
 
 const command = await commandLine();
 let rig: Rig;
@@ -72,3 +79,164 @@ test('decisions and control need no worker elsewhere, and start no work', async 
   expect(outcome).toMatchObject({ status: 'completed', answer: 'done' });
   expect(paid).toBe(1);
 }, 120_000);
+
+describe('an agent of a worker of the own, without a configuration', () => {
+  const reporter = defineAgent({ name: 'reporter', instructions: 'x', model: 'm' });
+  const models = { m: { call: async () => replyText('all is well') } };
+  const lacks = (queue: string, name: string): string =>
+    `agent: expected an agent of the worker on task queue "${queue}", got "${name}" (nearest: reporter); ` +
+    'correct the name, or start a worker that has it';
+
+  async function on(taskQueue: string, ...args: readonly string[]): Promise<CommandEnd> {
+    const place = ['--address', inject('temporalAddress'), '--task-queue', taskQueue];
+    return await command.here([...args, '--no-config', ...place]).ended;
+  }
+
+  async function serve(taskQueue: string, rest: object = {}): Promise<string> {
+    const { identity } = await rig.worker([reporter], { models, taskQueue, ...rest });
+    await waitUntilPolling(rig.client, { taskQueue, identity });
+    return identity;
+  }
+
+  /** Creates a schedule that does not fire by itself during a test. */
+  async function schedule(queue: string, id: string, name: string): Promise<CommandEnd> {
+    onTestFinished(async () => {
+      await rig.client.schedule
+        .getHandle(id)
+        .delete()
+        .catch(() => undefined);
+    });
+    const times = ['--cron', '0 9 1 1 *'];
+    return await on(queue, 'schedule', 'create', id, 'report', '--agent', name, ...times);
+  }
+
+  test('is accepted by a schedule while no worker answers, with a note; a run names the worker to start', async () => {
+    const queue = `applications-${randomUUID()}`;
+    const { code, stderr } = await schedule(queue, `s-${randomUUID()}`, 'reporter');
+    expect({ code, stderr }).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining(
+        `No worker answers on task queue "${queue}", so the name of agent reporter is not checked`,
+      ),
+    });
+    // The worker that the command would host has only the built-in agent.
+    const hosted = await on(queue, 'run', 'reporter', 'hi');
+    expect(hosted.code).toBe(2);
+    expect(hosted.stderr).toContain(
+      `got "reporter" (nearest: files); correct the name, or add the agent; if a worker of your own has it, start that worker on task queue "${queue}" first`,
+    );
+    const detached = await on(queue, 'run', 'reporter', 'hi', '--detach');
+    expect(detached.code).toBe(2);
+    expect(detached.stderr).toContain(`--detach: expected a worker on task queue "${queue}"`);
+    expect(detached.stderr).not.toContain('expected an agent');
+  }, 60_000);
+
+  test('is checked against the worker that answers, by every command that names it', async () => {
+    const queue = `applications-${randomUUID()}`;
+    await serve(queue);
+    const id = `s-${randomUUID()}`;
+    const misspelled = await schedule(queue, id, 'reportr');
+    expect(misspelled.code).toBe(2);
+    expect(misspelled.stderr).toContain(`--${lacks(queue, 'reportr')}`);
+    const created = await schedule(queue, id, 'reporter');
+    expect({ code: created.code, stderr: created.stderr }).toMatchObject({
+      code: 0,
+      stderr: expect.not.stringContaining('No worker answers'),
+    });
+    const updated = await on(queue, 'schedule', 'update', id, '--agent', 'files');
+    expect(updated.code).toBe(2);
+    expect(updated.stderr).toContain(`--${lacks(queue, 'files')}`);
+    for (const [name, ...rest] of [['reportr'], ['reportr', '--detach'], ['files']]) {
+      const refused = await on(queue, 'run', name ?? '', 'hi', ...rest);
+      expect(refused.code).toBe(2);
+      expect(refused.stderr).toContain(lacks(queue, name ?? ''));
+    }
+    const source = `r-${randomUUID()}`;
+    const ran = await on(queue, 'run', 'reporter', 'hi', '--id', source);
+    expect({ code: ran.code, stdout: ran.stdout }).toEqual({ code: 0, stdout: 'all is well\n' });
+    // A fork runs on the task queue of its run, which is not named here.
+    const place = ['--no-config', '--address', inject('temporalAddress')];
+    const forked = await command.here(['fork', source, 'and now?', ...place]).ended;
+    expect({ code: forked.code, stdout: forked.stdout }).toEqual({
+      code: 0,
+      stdout: 'all is well\n',
+    });
+  }, 60_000);
+
+  test('is checked by a client without a configuration, too', async () => {
+    const taskQueue = `applications-${randomUUID()}`;
+    await serve(taskQueue);
+    const client = await createClient({ address: inject('temporalAddress'), taskQueue });
+    onTestFinished(() => client.disconnect());
+    const id = `s-${randomUUID()}`;
+    const given = { id, message: 'report', cron: '0 9 1 1 *' };
+    await expect(client.schedule.create({ ...given, agent: 'reportr' })).rejects.toThrow(
+      lacks(taskQueue, 'reportr'),
+    );
+    await client.schedule.create({ ...given, agent: 'reporter' });
+    onTestFinished(() => client.schedule.delete(id));
+    await expect(client.schedule.update(id, { agent: 'reportr' })).rejects.toThrow(
+      lacks(taskQueue, 'reportr'),
+    );
+  });
+
+  test('is checked by `agent_start` of the MCP server, too', async () => {
+    const taskQueue = `applications-${randomUUID()}`;
+    await serve(taskQueue);
+    const server = runsServer({
+      options: {},
+      agents: [],
+      taskQueue,
+      client: async () => rig.client,
+      archive: openStores(rig.home).archive,
+      ensureWorker: async () => false,
+      owner: async () => 'me',
+      allRuns: false,
+      canDecide: false,
+    });
+    const [ours, theirs] = InMemoryTransport.createLinkedPair();
+    const client = new McpClient({ name: 'test', version: '1' });
+    await Promise.all([server.connect(theirs), client.connect(ours)]);
+    onTestFinished(() => client.close());
+    const start = async (name: string): Promise<string> => {
+      const given = { agent: name, message: 'hi', operation_id: randomUUID() };
+      return JSON.stringify(await client.callTool({ name: 'agent_start', arguments: given }));
+    };
+    expect(await start('reportr')).toContain('(nearest: reporter)');
+    expect(await start('reporter')).toContain('"repeated":false');
+  });
+
+  test('that is misspelled is refused without a server, with the nearest name', async () => {
+    const refused = await command.here(['run', 'fils', 'hi', '--no-config']).ended;
+    expect(refused.code).toBe(2);
+    expect(refused.stderr).toContain('got "fils" (nearest: files); correct the name');
+    expect(refused.stderr).not.toContain('Started a Temporal server');
+  });
+
+  async function workerAgents(queue: string): Promise<Finding | undefined> {
+    const { stdout } = await on(queue, 'doctor', '--no-model', '--json');
+    const { findings } = JSON.parse(stdout) as { findings: readonly Finding[] };
+    return findings.find(({ name }) => name === 'worker agents');
+  }
+
+  test('is listed by doctor', async () => {
+    const queue = `applications-${randomUUID()}`;
+    await serve(queue);
+    expect(await workerAgents(queue)).toMatchObject({
+      level: 'ok',
+      text: `1 worker on task queue "${queue}" with reporter`,
+      data: { agents: ['reporter'], lacking: [] },
+    });
+  });
+
+  test('cannot be listed without `probe`, and doctor says what the workflows file needs', async () => {
+    const queue = `applications-${randomUUID()}`;
+    const identity = await serve(queue, { workflowBundle: await ownBundle() });
+    expect(await workerAgents(queue)).toMatchObject({
+      level: 'skipped',
+      text: `not checked: no answer from ${identity}`,
+      fix: "if that worker is running, its workflows file must export `probe`: export { agent, probe } from 'perdure/workflow'",
+    });
+    expect(await schedule(queue, `s-${randomUUID()}`, 'reporter')).toMatchObject({ code: 0 });
+  }, 60_000);
+});

@@ -57,8 +57,11 @@ const unknown =
 
 describe('the command', () => {
   test('refuses a misspelled agent and suggests the nearest name, even with --detach, and starts nothing', async () => {
-    expect(await refused('run', 'dsek', 'hi', '--config', config)).toContain(unknown);
-    expect(await refused('run', 'dsek', 'hi', '--detach', '--config', config)).toContain(unknown);
+    const nobody = ['--address', address, '--task-queue', `nobody-${randomUUID()}`];
+    expect(await refused('run', 'dsek', 'hi', '--config', config, ...nobody)).toContain(unknown);
+    const elsewhere = `agent: expected an agent of the worker on task queue "${rig.taskQueue}", got "dsek" (nearest: desk, guide)`;
+    expect(await refused('run', 'dsek', 'hi', '--config', config)).toContain(elsewhere);
+    expect(await refused('run', 'dsek', 'hi', '--detach', '--config', config)).toContain(elsewhere);
     expect(await startedRuns()).toBe(0);
   });
 

@@ -1,5 +1,7 @@
 import { createServer } from 'node:net';
 import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { filesAgent } from '../../src/agents/files-agent.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
@@ -90,7 +92,14 @@ describe('a run with a worker elsewhere', () => {
   });
 
   test('exits with 4 when no worker has the agent, and names the nearest ones', async () => {
-    const end = await run('file', 'Hello', '--json').ended;
+    // The agent is new in the configuration, and the worker has the old one.
+    const config = join(rig.home, 'new.config.mjs');
+    const agent = "defineAgent({ name: 'file', instructions: 'x', model: 'demo' })";
+    await writeFile(
+      config,
+      `import { defineAgent, defineConfig } from 'perdure';\nexport default defineConfig({ agents: [${agent}] });\n`,
+    );
+    const end = await run('file', 'Hello', '--json', '--config', config).ended;
     expect(json(end)).toMatchObject({ status: 'blocked', reason: 'agent_missing' });
     expect(end.code).toBe(4);
     expect(end.stderr).toMatch(

@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import {
   afterAll,
   afterEach,
@@ -21,11 +23,19 @@ const address = inject('temporalAddress');
 const WITHIN = { timeout: 20_000, interval: 50 };
 let rig: Rig;
 let client: PerdureClient;
+/** A configuration with one agent, `files`. */
+let ofFiles: string;
 const created: string[] = [];
 
 beforeAll(async () => {
   rig = await createRig();
   client = await clientOf(rig);
+  ofFiles = join(rig.home, 'files.config.mjs');
+  const agent = "defineAgent({ name: 'files', instructions: 'x', model: 'demo' })";
+  await writeFile(
+    ofFiles,
+    `import { defineAgent, defineConfig } from 'perdure';\nexport default defineConfig({ agents: [${agent}] });\n`,
+  );
 });
 afterEach(async () => {
   for (const id of created.splice(0)) await client.schedule.delete(id).catch(() => undefined);
@@ -37,7 +47,14 @@ afterAll(async () => {
 
 /** Parses a command line as the program does, and runs its command in this process. */
 async function perdure(...args: readonly string[]): Promise<CommandOutput> {
-  const place = { address, home: rig.home, taskQueue: rig.taskQueue, config: false } as const;
+  return await perdureWith(false, ...args);
+}
+
+async function perdureWith(
+  config: string | false,
+  ...args: readonly string[]
+): Promise<CommandOutput> {
+  const place = { address, home: rig.home, taskQueue: rig.taskQueue, config };
   let output: CommandOutput | undefined;
   const program = createProgram(async (command, entry, options) => {
     const { json } = entry.optsWithGlobals<{ json?: boolean }>();
@@ -212,18 +229,17 @@ describe('schedule', () => {
       '--arg: expected none for agent "files"',
     ],
   ])('create refuses %s', async (_, rest, message) => {
-    await expect(perdure('schedule', 'create', `s-${randomUUID()}`, ...rest)).rejects.toMatchObject(
-      {
-        name: expect.stringMatching(/^(UsageError|CommanderError)$/),
-        message: expect.stringContaining(message),
-      },
-    );
+    const words = ['schedule', 'create', `s-${randomUUID()}`, ...rest];
+    await expect(perdureWith(ofFiles, ...words)).rejects.toMatchObject({
+      name: expect.stringMatching(/^(UsageError|CommanderError)$/),
+      message: expect.stringContaining(message),
+    });
   });
 
   test('update refuses a misspelled agent, an empty change, and the removal of a required option', async () => {
     const id = await create();
     const update = async (...rest: readonly string[]) =>
-      await perdure('schedule', 'update', id, ...rest);
+      await perdureWith(ofFiles, 'schedule', 'update', id, ...rest);
     await expect(update('--agent', 'file')).rejects.toThrow('got "file" (nearest: files)');
     await expect(update()).rejects.toThrow('update: expected a change, got none');
     await expect(update('--without', 'cron')).rejects.toThrow('--without: expected one of agent,');

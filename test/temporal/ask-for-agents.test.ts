@@ -14,12 +14,14 @@ beforeAll(async () => {
 });
 afterAll(async () => await rig.close());
 
-test('a worker reports which agents it lacks', async () => {
+test('a worker reports which agents it has, and which it lacks', async () => {
   const { client, taskQueue } = rig;
   expect(await hasLiveWorker(client, taskQueue)).toBe(true);
   const agents = ['desk', 'called', 'dsek'];
   expect(await probeAgents(client, { taskQueue, agents })).toEqual({
     worker: expect.stringContaining(`${process.pid}@`),
+    agents: ['called', 'desk'],
     missing: ['dsek'],
+    hasProbe: true,
   });
 });

@@ -98,7 +98,7 @@ async function examine(
   { model: callsModels }: DoctorOptions,
 ): Promise<readonly Finding[]> {
   const { env, home, options } = context;
-  const { finding: configuration, config } = await readConfiguration(context);
+  const { finding: configuration, config, isBuiltIn } = await readConfiguration(context);
   const { finding: found, server, embedded } = await findServerInUse(context, config);
   const taskQueue = options.taskQueue ?? resolveTaskQueue(config, env);
   const agents = config.agents.map(({ name }) => name);
@@ -115,6 +115,7 @@ async function examine(
     env,
     taskQueue,
     agents,
+    isBuiltIn,
     retained,
     workerCommand,
     hasTenants: hasTenants(config),

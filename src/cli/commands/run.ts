@@ -78,7 +78,11 @@ export const run: Command<RunOptions> = {
     ),
   async run(context, options) {
     const input = await inputOf(context, options, await attachedFiles(context, options.attach));
-    await checkAgent(context, input);
+    const taskQueue = await context.taskQueue();
+    await checkAgent(context, input, {
+      taskQueue,
+      otherwise: options.detach ? 'required' : 'hosted',
+    });
     const place = { ...options, artifacts: await artifactFiles(options.artifact) };
     if (options.detach) return await startDetached(context, input, place);
     await checkHome(context);
@@ -90,7 +94,6 @@ export const run: Command<RunOptions> = {
       context.note(`See its runs in the console with: ${nextCommandOf(context, ['serve'])}`);
     }
     const client = await context.client();
-    const taskQueue = await context.taskQueue();
     return await withHostedWorker(context, taskQueue, async (host) => {
       const started = await start(context, client, { input, taskQueue, place });
       const until = input.open ? { turn: 1 } : 'end';
@@ -266,14 +269,15 @@ export const fork: Command<ForkCommandOptions> = {
       throw new UsageError('message: expected the next message; or begin at a node with --node');
     }
     const opened = await openRun(context, options.run, { archive: true });
-    const { agent } = opened.run;
+    const { agent, taskQueue } = opened.run;
     const message = options.message.length === 0 ? {} : { message: options.message.join(' ') };
-    await checkAgent(context, { agent, ...message, ...runSettings(options), input: options.input });
+    const given = { agent, ...message, ...runSettings(options), input: options.input };
+    await checkAgent(context, given, { taskQueue, otherwise: detach ? 'required' : 'hosted' });
     if (detach) {
       await requireWorker(context, opened, 'fork --detach');
       return await reportStarted(context, opened.run, await startFork(context, opened, options));
     }
-    return await withHostedWorker(context, opened.run.taskQueue, async (host) => {
+    return await withHostedWorker(context, taskQueue, async (host) => {
       const started = await startFork(context, opened, options);
       context.note(`run ${visible(started.id)} is forked from run ${visible(options.run)}`);
       const until = open ? { turn: 1 } : 'end';

@@ -247,6 +247,8 @@ interface Configuration {
   readonly finding: Finding;
   /** Empty if the configuration cannot be loaded, so that the other checks can run. */
   readonly config: Config;
+  /** Whether no file was found or named. */
+  readonly isBuiltIn: boolean;
 }
 
 /** Checks which configuration is in use, and whether it can be loaded. */
@@ -262,12 +264,14 @@ export async function readConfiguration(context: CliContext): Promise<Configurat
     const from = file === null ? 'built in (no perdure.config.ts here)' : relative('.', file);
     const agents = config.agents.map((agent) => agent.name);
     const text = `${from}: ${formatCount(agents.length, 'agent')}${agents.length > 0 ? `, ${agents.join(', ')}` : ''}`;
-    return { config, finding: { name, level: 'ok', text, data: { file, agents } } };
+    const data = { file, agents };
+    return { config, isBuiltIn: file === null, finding: { name, level: 'ok', text, data } };
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error);
     const fix = 'fix the file, or name another one with --config';
     return {
       config: defineConfig({ agents: [] }),
+      isBuiltIn: false,
       finding: {
         name,
         level: 'problem',

@@ -24,6 +24,8 @@ export interface CheckTarget {
   readonly taskQueue: string;
   /** The names of the agents of the configuration. */
   readonly agents: readonly string[];
+  /** Whether this is the built-in configuration: the user has none. */
+  readonly isBuiltIn: boolean;
   /** The agents with a retention of their own, in ms. */
   readonly retained: readonly { readonly name: string; readonly retentionMs: number }[];
   /** Whether the configuration has budgets or principals of tenants. */

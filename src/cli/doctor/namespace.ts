@@ -8,10 +8,10 @@ import { SEARCH_ATTRIBUTES } from '../../temporal/grpc.js';
 import {
   type AgentsAnswer,
   type Build,
+  askWorkers,
   isSame,
   listPollers,
   livePollers,
-  probeAgents,
 } from '../../temporal/pollers.js';
 import { formatAgo, formatCount, formatSpan } from '../format/format.js';
 import { connectionEnv } from '../hosting/hosting.js';
@@ -103,18 +103,14 @@ function fixFor({ build, runs }: Strand, { server: { address, namespace } }: Che
 }
 
 const NAME = 'worker agents';
-/**
- * The server picks the worker that answers, so each round sends more probes than there are workers
- * left.
- */
-const ROUNDS = 3;
-const PROBES_PER_WORKER = 2;
-const MAX_PROBES = 20;
 
-/** Asks each worker on the task queue whether it has the agents of the configuration. */
+/**
+ * Asks each worker on the task queue whether it has the agents of the configuration. Of the built-in
+ * configuration, it expects none: a worker of the user's own has other agents, which are listed.
+ */
 async function workerAgentsFinding(
   connection: Connection,
-  { server: { namespace }, taskQueue, agents }: CheckTarget,
+  { server: { namespace }, taskQueue, agents, isBuiltIn }: CheckTarget,
 ): Promise<Finding> {
   const queue = `task queue "${visible(taskQueue)}"`;
   const pollers = await listPollers(connection, { namespace, taskQueue });
@@ -128,62 +124,53 @@ async function workerAgentsFinding(
     });
   }
   const client = new Client({ connection, namespace });
-  const answers = await probeWorkers(client, {
-    taskQueue,
-    agents,
-    workers: identities,
-  });
+  const expected = isBuiltIn ? [] : agents;
+  const answers = await askWorkers(client, { taskQueue, agents: expected, workers: identities });
   const silent = identities.filter((worker) => !answers.some((answer) => answer.worker === worker));
   const lacking = answers.flatMap(({ worker, missing }) =>
     missing === null || missing.length === 0 ? [] : [{ worker, missing }],
   );
-  const mute = answers.flatMap(({ worker, missing }) => (missing === null ? [worker] : []));
+  const mute = answers.flatMap((answer) => (isMute(answer, isBuiltIn) ? [answer.worker] : []));
   const unasked = [...silent, ...mute];
-  const data = { taskQueue, agents: [...agents], lacking, unasked };
-  const rest =
-    unasked.length === 0 ? [] : [`no answer from ${unasked.map((id) => visible(id)).join(', ')}`];
+  const served = isBuiltIn
+    ? [...new Set(answers.flatMap((answer) => answer.agents ?? []))].toSorted()
+    : agents;
+  const data = { taskQueue, agents: [...served], lacking, unasked };
+  const rest = unasked.length === 0 ? [] : [`no answer from ${listed(unasked)}`];
   if (lacking.length > 0) {
     const text = lacking.map(
-      ({ worker, missing }) =>
-        `${visible(worker)} on ${queue} does not have ${missing.map((id) => visible(id)).join(', ')}`,
+      ({ worker, missing }) => `${visible(worker)} on ${queue} does not have ${listed(missing)}`,
     );
     const fix =
       'restart that worker with this configuration; if it is of another project, give this one its own `taskQueue`, ' +
       'or call doctor in the folder of the other';
     return { name: NAME, level: 'problem', text: [...text, ...rest].join('\n'), fix, data };
   }
-  if (rest.length > 0) return unchecked(rest.join('\n'), data);
-  const text = `${formatCount(identities.length, 'worker')} on ${queue} with ${agents.map((id) => visible(id)).join(', ')}`;
+  if (rest.length > 0) {
+    const finding = unchecked(rest.join('\n'), data);
+    const isLackingProbe = answers.some(({ hasProbe }) => !hasProbe);
+    return isLackingProbe || answers.length === 0 ? { ...finding, fix: PROBE_FIX } : finding;
+  }
+  const text = `${formatCount(identities.length, 'worker')} on ${queue} with ${listed(served) || 'no agents'}`;
   return { name: NAME, level: 'ok', text, data };
+}
+
+/** What a worker needs that polls and does not answer. */
+const PROBE_FIX =
+  'if that worker is running, its workflows file must export `probe`: ' +
+  "export { agent, probe } from 'perdure/workflow'";
+
+/** Returns whether a worker cannot report what is asked: which of the agents it lacks, or all it has. */
+function isMute({ agents, missing }: AgentsAnswer, isBuiltIn: boolean): boolean {
+  return (isBuiltIn ? agents : missing) === null;
+}
+
+function listed(all: readonly string[]): string {
+  return all.map((each) => visible(each)).join(', ');
 }
 
 function unchecked(text: string, data: Finding['data']): Finding {
   return { name: NAME, level: 'skipped', text: `not checked: ${text}`, data };
-}
-
-/**
- * Sends up to three rounds of probes, until each worker has answered one or a round gets no answer.
- */
-async function probeWorkers(
-  client: Client,
-  given: {
-    readonly taskQueue: string;
-    readonly agents: readonly string[];
-    readonly workers: readonly string[];
-  },
-): Promise<readonly AgentsAnswer[]> {
-  const answers = new Map<string, AgentsAnswer>();
-  for (let round = 0; round < ROUNDS; round += 1) {
-    const left = given.workers.filter((worker) => !answers.has(worker)).length;
-    if (left === 0) break;
-    const probes = Math.min(MAX_PROBES, given.workers.length === 1 ? 1 : left * PROBES_PER_WORKER);
-    const answered = await Promise.all(
-      Array.from({ length: probes }, () => probeAgents(client, given)),
-    );
-    for (const answer of answered) if (answer !== null) answers.set(answer.worker, answer);
-    if (answered.every((answer) => answer === null)) break;
-  }
-  return [...answers.values()];
 }
 
 const ANSWER_WITHIN_MS = 5_000;

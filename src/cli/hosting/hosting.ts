@@ -56,6 +56,11 @@ async function serverOptions(context: CliContext): Promise<ServerOptions> {
   return { home, env, note, ...(address && { address }), ...(namespace && { namespace }) };
 }
 
+/** Returns whether the user has chosen the server; otherwise, the embedded server is used. */
+export async function isServerNamed(context: CliContext): Promise<boolean> {
+  return (await serverOptions(context)).address !== undefined;
+}
+
 /** The time between two attempts to reach a server that does not answer. */
 const [FIRST_WAIT_MS, MAX_WAIT_MS] = [500, 10_000];
 

@@ -1,7 +1,7 @@
 import { McpServer } from '@modelcontextprotocol/server';
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { z } from 'zod';
-import { agentProblem } from '../../client/fork-run.js';
+import { agentProblem, servedAgentProblem } from '../../client/fork-run.js';
 import { toRunStatus, waitForResult } from '../../client/status.js';
 import { IdTakenError, InputError } from '../../core/errors.js';
 import type { RunInput } from '../../core/input/input.js';
@@ -22,6 +22,7 @@ import {
   unfinishedAnswer,
 } from '../../http/mcp-tools.js';
 import { ownVersion } from '../../storage/files.js';
+import { findServedAgent } from '../../temporal/pollers.js';
 import { askRun } from '../../updates/ask.js';
 import { cancelTurn, resolveRequests } from '../../updates/decide.js';
 import { createRunInput, startRun } from '../../updates/start.js';
@@ -95,6 +96,13 @@ function addStartTools(
   { agents, taskQueue, client, ensureWorker, owner }: RunsAccess,
 ): void {
   const names = agents.map(({ name }) => name).join(', ');
+  /** A worker elsewhere may have other agents. */
+  const problemElsewhere = async (agent: string): Promise<string | null> =>
+    servedAgentProblem(
+      agent,
+      await findServedAgent(await client(), { taskQueue, agent }),
+      taskQueue,
+    );
   server.registerTool('agent_list', RUN_TOOLS.agent_list, () =>
     toolResult({ agents: agents.map(({ name, description }) => ({ name, description })) }),
   );
@@ -106,16 +114,16 @@ function addStartTools(
     },
     withErrorCode(async ({ agent, operation_id: operation, ...given }) => {
       const input = createRunInput(agent, { by: mcpClaim(), ...given });
-      // A worker elsewhere may have other agents.
-      if ((await ensureWorker(taskQueue)) && !agents.some(({ name }) => name === agent)) {
+      const isHosting = await ensureWorker(taskQueue);
+      const isKnown = agents.some(({ name }) => name === agent);
+      if (isHosting && !isKnown) {
         throw new CommandError(
           'usage',
           `agent: expected one of ${names || 'none'}; got ${JSON.stringify(agent)}`,
         );
       }
       // A worker elsewhere may have another version of an agent, but hardly one that reads less.
-      const isKnown = agents.some(({ name }) => name === agent);
-      const problem = isKnown ? agentProblem(agents, input) : null;
+      const problem = isKnown ? agentProblem(agents, input) : await problemElsewhere(agent);
       if (problem !== null) throw new InputError(problem);
       const options = { operationId: operation, taskQueue, owner: await owner() };
       return toolResult({ ...(await startOnce(await client(), input, options)) });

@@ -64,13 +64,14 @@ export function namedFields(options: ScheduleCommandOptions): ScheduleChanges {
   return Object.fromEntries(named);
 }
 
-/** Throws a `UsageError` if an agent is named that is not in the configuration. */
+/** Throws a `UsageError` if an agent is named that no worker can have; see `checkAgent`. */
 export async function checkNamedAgent(
   context: CliContext,
   { agent, arg }: Pick<ScheduleCommandOptions, 'agent' | 'arg'>,
 ): Promise<void> {
   if (agent === undefined) return;
-  await checkAgent(context, { agent, args: arg }).catch((error: unknown) => {
+  const place = { taskQueue: await context.taskQueue(), otherwise: 'later' } as const;
+  await checkAgent(context, { agent, args: arg }, place).catch((error: unknown) => {
     if (!(error instanceof UsageError)) throw error;
     throw new UsageError(asOptions(error.message), { cause: error });
   });
@@ -83,7 +84,7 @@ export async function withSchedules<T>(
 ): Promise<T> {
   noteServer(context, await context.server());
   const taskQueue = await context.taskQueue();
-  const place = { taskQueue, by: osUser(), config: undefined };
+  const place = { taskQueue, by: osUser(), config: null };
   try {
     return await work(createSchedules(await context.client(), place));
   } catch (error) {

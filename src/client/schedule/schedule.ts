@@ -12,7 +12,8 @@ import { show } from '../../core/input/input.js';
 import { toMs } from '../../core/text/text.js';
 import { visible } from '../../core/state/summaries.js';
 import { InputError, NoScheduleError } from '../../core/errors.js';
-import { assertKnownAgent, type KnownAgent } from '../fork-run.js';
+import { findServedAgent } from '../../temporal/pollers.js';
+import { assertKnownAgent, servedAgentProblem, type KnownAgent } from '../fork-run.js';
 import {
   scheduleAction,
   MEMO_KEY,
@@ -46,14 +47,12 @@ interface SchedulePlace {
   readonly taskQueue: string;
   /** The actor recorded for runs of a schedule that specifies none. */
   readonly by: string | undefined;
-  /** The agents that a schedule may use, if they are known. */
-  readonly config: { readonly agents: readonly KnownAgent[] } | undefined;
+  /** The agents that a schedule may use, if they are known; null if the caller has checked it. */
+  readonly config: { readonly agents: readonly KnownAgent[] } | null | undefined;
 }
 
-export function createSchedules(
-  client: Client,
-  { taskQueue, by, config }: SchedulePlace,
-): Schedules {
+export function createSchedules(client: Client, place: SchedulePlace): Schedules {
+  const { taskQueue, by } = place;
   const handleOf = (id: string): ScheduleHandle => client.schedule.getHandle(id);
   const found = async (id: string) => {
     const description = await whenFound(id, handleOf(id).describe());
@@ -70,7 +69,7 @@ export function createSchedules(
     async create(given) {
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the run checks the arguments
       const options = given as ScheduleOptions;
-      assertKnownAgent(config, options.agent, options);
+      await assertAgent(client, place, options);
       // Without an agent, a firing sends to a run that was started elsewhere.
       const starts = options.agent !== undefined && by !== undefined;
       await create(client, { ...(starts && { by }), ...options }, taskQueue);
@@ -102,7 +101,7 @@ export function createSchedules(
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the run checks the arguments
       const options = changedOptions(present, changes as ScheduleChanges);
       if (changes.agent !== undefined || changes.args !== undefined)
-        assertKnownAgent(config, options.agent, options);
+        await assertAgent(client, place, options);
       await replaceSchedule(client, present.description, options);
     },
     // The server ignores a request with an empty note.
@@ -128,6 +127,24 @@ export function createSchedules(
       await acting(id, (handle) => handle.delete());
     },
   };
+}
+
+/**
+ * Throws an `InputError` for an agent that the configuration does not have. Without one, a worker
+ * that answers knows which agents it has.
+ */
+async function assertAgent(
+  client: Client,
+  { taskQueue, config }: SchedulePlace,
+  { agent, ...given }: Partial<ScheduleOptions>,
+): Promise<void> {
+  if (config === null) return;
+  assertKnownAgent(config, agent, given);
+  // An agent that is passed exists, and its worker may be on its way; a name may be misspelled.
+  if (config !== undefined || typeof agent !== 'string') return;
+  const served = await findServedAgent(client, { taskQueue, agent });
+  const problem = servedAgentProblem(agent, served, taskQueue);
+  if (problem !== null) throw new InputError(problem);
 }
 
 /** Adds why the newest firing did not send its message. A firing that is a run of its own is in lists. */

@@ -261,3 +261,9 @@ export interface Activities {
   readonly askRun: (input: SendMessageInput) => Promise<AskReceipt>;
   readonly followRun: (input: FollowRunInput) => Promise<FollowRunResult>;
 }
+
+/** The activity of workflow type `probe`. No run schedules it. */
+export interface ProbeActivities {
+  /** Returns the names of all agents of this worker, sorted. */
+  readonly listPerdureAgents: () => Promise<readonly string[]>;
+}
