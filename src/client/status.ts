@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import { InputError, NoRunError, ResultLostError } from '../core/errors.js';
 import { type StateStatus, finalOutcome, runStatus } from '../core/run/status.js';
@@ -5,7 +6,7 @@ import { type RunStatus, isOpenStatus } from '../core/state/status.js';
 import { visible } from '../core/state/summaries.js';
 import { nothingSpent } from '../core/state/turn.js';
 import { isObject } from '../core/text/json.js';
-import { headOf } from '../core/text/text.js';
+import { headOf, show } from '../core/text/text.js';
 import type { Outcome } from '../core/transcript/outcome.js';
 import {
   type FollowedSegment,
@@ -25,6 +26,7 @@ import { type RunReading, describeRun, readRun } from '../history/read-run.js';
 import { readTurns } from '../history/run-transcript.js';
 import { previousRunId, readSegment, readSegmentStart } from '../history/segments.js';
 import type { Archive } from '../storage/blob-store.js';
+import { listPollers } from '../temporal/pollers.js';
 
 /**
  * Returns what the query `status` would return, computed from the description and the history. It
@@ -177,13 +179,41 @@ export async function waitForResult(
   }
   const runId = await liveRunId(client, id, archive);
   if (runId === null) return await archivedOutcome(client, id, { turn, archive });
-  const outcome = (await isOpen(client, id, runId))
-    ? await outcomeOfTurn(client, { id, signal, turn, archive })
-    : await outcomeOfTask(client, { id, runId, signal }, turn);
-  if (outcome !== null) return outcome;
+  const over = new AbortController();
+  warnWithoutWorker(client, id, over.signal).catch(() => undefined);
+  try {
+    const outcome = (await isOpen(client, id, runId))
+      ? await outcomeOfTurn(client, { id, signal, turn, archive })
+      : await outcomeOfTask(client, { id, runId, signal }, turn);
+    if (outcome !== null) return outcome;
+  } finally {
+    over.abort();
+  }
   signal.throwIfAborted();
   throw new ResultLostError(
     `the server ended the history of run ${visible(id)} before the run; its messages may be in the transcript`,
+  );
+}
+
+/** How long a result is awaited before the absence of a worker is a warning. */
+const PATIENCE_MS = 5_000;
+/** The task queues that were warned about. */
+const warnedAbout = new Set<string>();
+
+/** Warns once for each task queue if a run has work, and the server knows no worker for it. */
+async function warnWithoutWorker(client: Client, id: string, over: AbortSignal): Promise<void> {
+  await pause(PATIENCE_MS, undefined, { signal: over, ref: false });
+  const run = await readRun(client, id);
+  const { taskQueue } = run.description ?? {};
+  if (taskQueue === undefined) return;
+  const { status } = toRunStatus(run, Date.now());
+  const pollers = await listPollers(client, { namespace: client.options.namespace, taskQueue });
+  if (status !== 'working' || pollers.some(({ gone }) => !gone)) return;
+  if (over.aborted || warnedAbout.has(taskQueue)) return;
+  warnedAbout.add(taskQueue);
+  process.emitWarning(
+    `run ${visible(id)} waits, because no worker serves task queue ${show(taskQueue)}; start one, for example with: npx perdure worker`,
+    { code: 'PERDURE_NO_WORKER' },
   );
 }
 

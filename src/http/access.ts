@@ -2,7 +2,7 @@ import type { PerdureClient } from '../client/client-types.js';
 import type { ClientParts } from '../client/create-client.js';
 import type { KnownAgent } from '../client/fork-run.js';
 import type { Right } from '../config.js';
-import { NoRunError } from '../core/errors.js';
+import { NoRunError, UnreadableError } from '../core/errors.js';
 import { visible } from '../core/state/summaries.js';
 import { isObject, textField } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
@@ -181,11 +181,12 @@ const yes = (): boolean => true;
 const no = (error: unknown): boolean => unseen(error) !== null;
 
 /**
- * Returns null for the error of `openRun` about a run that the principal may not see, or that was deleted in
- * the meantime. Throws any other error.
+ * Returns null for the error of `openRun` about a run that the principal may not see, that was deleted in
+ * the meantime, or whose agent cannot be read, so that nobody has a right about it. Throws any other error.
  */
 export function unseen(error: unknown): null {
-  if (NoRunError.isInstance(error) || error instanceof HttpError) return null;
+  if (NoRunError.isInstance(error) || UnreadableError.isInstance(error)) return null;
+  if (error instanceof HttpError) return null;
   throw error;
 }
 

@@ -24,11 +24,23 @@ interface RetentionParts {
   readonly signal: AbortSignal;
 }
 
+/** Does work after this many milliseconds, and keeps no process alive for it. Returns what cancels it. */
+export type Later = (work: () => void, ms: number) => () => void;
+
+const later: Later = (work, ms) => {
+  const timer = setTimeout(work, ms).unref();
+  return () => clearTimeout(timer);
+};
+
 /**
  * Erases ended runs by the retention of the agents soon after the start, and then about every hour,
  * until the signal. It fails nothing, and keeps no process alive.
  */
-export function startRetention(parts: RetentionParts, clientOf: () => Client | undefined): void {
+export function startRetention(
+  parts: RetentionParts,
+  clientOf: () => Client | undefined,
+  doLater: Later = later,
+): void {
   const { agents, archive, blobs, signal } = parts;
   if (signal.aborted || agents.every(({ retentionMs }) => retentionMs === undefined)) return;
   const lacking = Object.entries({ archive, 'blob store': blobs }).find(
@@ -39,10 +51,9 @@ export function startRetention(parts: RetentionParts, clientOf: () => Client | u
     log('warn', `\`retention\` of agents erases nothing: the ${lacking[0]} has no \`erasure\``);
     return;
   }
-  let timer: NodeJS.Timeout | undefined;
+  let cancel: (() => void) | undefined;
   const passBetween = (fromMs: number, untilMs: number): void => {
-    timer = setTimeout(() => void pass(), fromMs + Math.random() * (untilMs - fromMs));
-    timer.unref();
+    cancel = doLater(() => void pass(), fromMs + Math.random() * (untilMs - fromMs));
   };
   const pass = async (): Promise<void> => {
     const client = clientOf();
@@ -51,7 +62,7 @@ export function startRetention(parts: RetentionParts, clientOf: () => Client | u
     if (!signal.aborted) passBetween(0.9 * HOUR_MS, 1.1 * HOUR_MS);
   };
   passBetween(FIRST_FROM_MS, FIRST_UNTIL_MS);
-  signal.addEventListener('abort', () => clearTimeout(timer), { once: true });
+  signal.addEventListener('abort', () => cancel?.(), { once: true });
 }
 
 /**

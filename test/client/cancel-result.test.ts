@@ -1,4 +1,6 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { randomUUID } from 'node:crypto';
+import { Client, Connection } from '@temporalio/client';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { createClient, type PerdureClient } from '../../src/index.js';
 import { replyText } from '../../src/testing/replies.js';
@@ -6,6 +8,7 @@ import { scriptedModel } from '../../src/testing/script.js';
 import { createMemoryRig } from '../support/memory-rig.js';
 import type { Rig } from '../support/rig.js';
 
+const address = inject('temporalAddress');
 let rig: Rig;
 let client: PerdureClient;
 
@@ -43,4 +46,23 @@ test('a result that the history no longer has is lost, by an error with a code',
   const sdk = Object.create(rig.client, { workflowService: { value: service } });
   await using forgetful = await createClient({ client: sdk, home: rig.home });
   await expect(forgetful.result(run)).rejects.toMatchObject({ code: 'result_lost' });
+});
+
+test('waiting for a run that no worker takes is a warning, once for the task queue', async () => {
+  const taskQueue = `nobody-${randomUUID()}`;
+  const warnings: string[] = [];
+  const listener = ({ message }: Error): void => void warnings.push(message);
+  process.on('warning', listener);
+  const sdk = new Client({ connection: await Connection.connect({ address }) });
+  await using lonely = await createClient({ client: sdk, taskQueue, home: rig.home });
+  const runs = [await lonely.start('a', 'hi'), await lonely.start('a', 'hi')];
+  const over = new AbortController();
+  const results = runs.map((run) => lonely.result(run, { signal: over.signal }));
+  await expect.poll(() => warnings.join()).toContain(`no worker serves task queue "${taskQueue}"`);
+  over.abort();
+  await Promise.allSettled(results);
+  for (const run of runs) await lonely.cancel(run);
+  expect(warnings.filter((one) => one.includes(taskQueue))).toHaveLength(1);
+  process.off('warning', listener);
+  await sdk.connection.close();
 });

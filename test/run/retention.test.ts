@@ -8,7 +8,7 @@ import type { BlobErasure } from '../../src/storage/blob-store.js';
 import { newErasureName, readRecords, writeRecord } from '../../src/storage/erasure-log.js';
 import { createWorker } from '../../src/worker/create-worker.js';
 import { perdurePlugin } from '../../src/worker/plugin.js';
-import { eraseOld, startRetention } from '../../src/worker/retention.js';
+import { type Later, eraseOld, startRetention } from '../../src/worker/retention.js';
 import { sourceBundle } from '../support/bundle.js';
 import {
   type ErasingRig,
@@ -244,13 +244,13 @@ describe('a worker', () => {
   test('says once if a store has no `erasure`, and erases nothing', () => {
     const warn = watchLog();
     const { signal } = new AbortController();
-    const timers = vi.spyOn(globalThis, 'setTimeout');
+    const timers = vi.fn<Later>();
     const { archive, blobs } = stores;
     const { erasure: _, ...bare } = archive;
-    startRetention({ ...stores, archive: bare, signal }, () => rig.raw);
+    startRetention({ ...stores, archive: bare, signal }, () => rig.raw, timers);
     const { erasure: _none, ...plain } = blobs;
-    startRetention({ ...stores, blobs: plain, signal }, () => rig.raw);
-    startRetention({ ...stores, agents: [other], archive: bare, signal }, () => rig.raw);
+    startRetention({ ...stores, blobs: plain, signal }, () => rig.raw, timers);
+    startRetention({ ...stores, agents: [other], archive: bare, signal }, () => rig.raw, timers);
     expect(warn.mock.calls.map(([text]) => text)).toEqual([
       '`retention` of agents erases nothing: the archive has no `erasure`',
       '`retention` of agents erases nothing: the blob store has no `erasure`',
@@ -259,31 +259,35 @@ describe('a worker', () => {
   });
 
   test('tries again in an hour after a failure, keeps no process alive, and ends with its signal', async () => {
-    const real = vi.spyOn(globalThis, 'setTimeout');
     const ended = new AbortController();
+    // Lists what keeps the process alive.
+    const before = process.getActiveResourcesInfo();
     startRetention({ ...stores, signal: ended.signal }, () => rig.raw);
-    const timer = real.mock.results.at(-1)?.value;
-    expect(timer?.hasRef()).toBe(false);
+    expect(process.getActiveResourcesInfo()).toEqual(before);
     ended.abort();
-    real.mockRestore();
 
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const waiting: { work: () => void; ms: number; isOver: boolean }[] = [];
+    const doLater: Later = (work, ms) => {
+      const timer = { work, ms, isOver: false };
+      waiting.push(timer);
+      return () => void (timer.isOver = true);
+    };
     const warn = watchLog();
     const over = new AbortController();
     const records = async () => await Promise.reject(new Error('the disk is gone'));
     const broken = { ...stores.archive, erasure: { ...stores.erasure, records } };
-    startRetention({ ...stores, archive: broken, signal: over.signal }, () => rig.raw);
-    const looked = async (ms: number, times: number): Promise<void> => {
-      await vi.advanceTimersByTimeAsync(ms);
-      await vi.waitFor(() => expect(warn).toHaveBeenCalledTimes(times));
-    };
-    await looked(60_000, 1);
+    startRetention({ ...stores, archive: broken, signal: over.signal }, () => rig.raw, doLater);
+    const [first] = waiting;
+    expect(first?.ms).toBeLessThanOrEqual(60_000);
+    first?.work();
+    await vi.waitFor(() => expect(waiting).toHaveLength(2));
     expect(warn.mock.calls[0]?.[0]).toMatch(/tried again in an hour: the disk is gone$/);
-    await looked(1.1 * HOUR_MS, 2);
-    await looked(1.1 * HOUR_MS, 3);
+    const [, second] = waiting;
+    expect(Math.abs((second?.ms ?? 0) - HOUR_MS)).toBeLessThanOrEqual(0.1 * HOUR_MS);
+    second?.work();
+    await vi.waitFor(() => expect(waiting).toHaveLength(3));
+    expect(warn).toHaveBeenCalledTimes(2);
     over.abort();
-    await vi.advanceTimersByTimeAsync(5 * HOUR_MS);
-    expect(warn).toHaveBeenCalledTimes(3);
-    expect(vi.getTimerCount()).toBe(0);
+    expect(waiting.map(({ isOver }) => isOver)).toEqual([false, false, true]);
   });
 });

@@ -55,7 +55,7 @@ const model: Model = {
   async call({ messages }) {
     const last = messages.at(-1);
     if (last?.role === 'tool') return replyText(`done: ${last.text}`);
-    const [, euros] = /^pay (\d+)$/.exec(last?.text ?? '') ?? [];
+    const [, euros] = /^(?:pay |refund .*"euros":)(\d+)\}?$/.exec(last?.text ?? '') ?? [];
     return euros === undefined
       ? replyText(`you said: ${last?.text}`)
       : replyCall('pay', { euros: Number(euros) });

@@ -132,7 +132,7 @@ export const assistant = defineAgent({
 });
 
 export default defineConfig({
-  // The task queue of this project's workers. Keep it: existing runs use it.
+  // The task queue of this project's workers. Keep it once there are runs.
   taskQueue: ${JSON.stringify(taskQueue)},
   agents: [assistant],
 });
