@@ -90,6 +90,8 @@ export async function costsFrom(
     const read = async (index: number) => {
       const row = page.rows[index];
       if (row === undefined) return null;
+      // Whose run it is, or its tags, are unknown.
+      if (row.unreadable !== undefined) return { row, why: row.unreadable };
       try {
         const run = await readRun(client, row.id, { archive });
         return { row, usage: toRunStatus(run, Date.now()).usage };

@@ -159,7 +159,11 @@ function endTask(
   { result, started, scheduled }: TaskEvents,
 ): void {
   const at = server.clock.now();
-  const place = { scheduledEventId: toId(scheduled), startedEventId: toId(started) };
+  const place = {
+    scheduledEventId: toId(scheduled),
+    startedEventId: toId(started),
+    identity: 'memory',
+  };
   const isEnding = result.outgoing.some(({ kind }) => ENDS.includes(kind));
   if (isEnding && segment.buffered.length > 0) {
     // The workflow would end without having seen what has happened; the server gives the task again.
