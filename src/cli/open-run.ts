@@ -185,8 +185,8 @@ async function isPlaceChosen(context: CliContext, taskQueue: string): Promise<bo
 }
 
 /**
- * Asks the workers on the task queue whether one has the agent. Starts no server. With a
- * configuration of the user's, a named server that does not answer is no error yet.
+ * Asks the workers on the task queue whether one has the agent. Starts no server. If the user has a
+ * configuration, a named server that does not answer counts as silent here; starting the run reports it.
  */
 async function findServed(
   context: CliContext,

@@ -181,8 +181,8 @@ const yes = (): boolean => true;
 const no = (error: unknown): boolean => unseen(error) !== null;
 
 /**
- * Returns null for the error of `openRun` about a run that the principal may not see, that was deleted in
- * the meantime, or whose agent cannot be read, so that nobody has a right about it. Throws any other error.
+ * Returns null if the error of `openRun` means that the principal does not see the run: it has no right, the
+ * run was deleted in the meantime, or its agent cannot be read. Throws any other error.
  */
 export function unseen(error: unknown): null {
   if (NoRunError.isInstance(error) || UnreadableError.isInstance(error)) return null;

@@ -108,7 +108,7 @@ export function placedRequest(
     : createDivergence({ ...divergence, turn: last.turn, step: last.step });
 }
 
-/** Whether a recorded run has asked the same, and nobody has decided it. */
+/** Returns whether the recorded run raised the same request and left it undecided. */
 export function wasLeftUndecided(request: Request, run: RecordedRun | undefined): boolean {
   const subject = canonicalJson({ ...subjectOf(request) });
   return run?.undecided?.some((one) => canonicalJson({ ...one }) === subject) === true;

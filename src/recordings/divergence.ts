@@ -182,7 +182,7 @@ function isBefore(one: Divergence, other: Divergence): boolean {
   return one.turn < other.turn || (one.turn === other.turn && one.step < other.step);
 }
 
-/** Returns a request that nobody decided, unless another difference was there before it was raised. */
+/** Returns the undecided request, or the other difference if that one came first. */
 export function requestOrEarlier(
   request: Divergence | null,
   other: Divergence | null,
@@ -201,7 +201,7 @@ function differenceOf(
   compared: Compared,
 ): Divergence | null {
   const { agent } = recorded;
-  // A recording of 0.2.0 does not say how the last turn of an open run ended.
+  // An older recording does not say how the last turn of an open run ended.
   const isUnknown = recorded.endedAt === null && recorded.lastTurn === undefined;
   const [before, after] = [recorded, actual].map(({ messages }) => linesOf(messages, compared));
   for (let at = 0; at < Math.max(before?.length ?? 0, after?.length ?? 0); at += 1) {

@@ -91,7 +91,7 @@ function isDefinition(value: unknown): value is AgentDefinition {
 /** Updates and signals without an effect on the run: they only read. */
 const READS = new Set(['outcome']);
 
-/** The events after which a request may be gone that nobody has decided. */
+/** The events that can remove a request without a decision. */
 const ENDING: ReadonlySet<HistoryEvent['type']> = new Set([
   'timer-fired',
   'update',

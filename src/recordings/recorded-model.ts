@@ -123,7 +123,7 @@ function callAt(
   if (isDecided && !isSummary) return undefined;
   const next = open.find((one) => one.isSummary === isSummary);
   if (next !== undefined || !isSummary) return next;
-  // Recordings of 0.2.0 do not say which replies are summaries. A step's own reply is its last.
+  // Older recordings do not say which replies are summaries. A step's own reply is its last.
   return open.find((one) => one !== here.at(-1));
 }
 

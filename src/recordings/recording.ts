@@ -20,7 +20,7 @@ export type RecordedFact = { readonly at: number } & (
       readonly reply: Json;
       /** The time from its request to its reply in ms, with retries. */
       readonly tookMs: number;
-      /** The reply is a summary of older messages, and no step; absent in recordings of 0.2.0. */
+      /** The reply is a summary of older messages, and no step; absent in older recordings. */
       readonly summary?: true;
     }
   | {
@@ -134,12 +134,12 @@ export interface RecordedRun {
   readonly outcome: Outcome | null;
   /**
    * How the last turn of an open run ended; null while a turn was under way. Absent for a run that has
-   * ended, and in recordings of 0.2.0.
+   * ended, and in older recordings.
    */
   readonly lastTurn?: Outcome | null;
   /**
-   * The requests that nobody decided: they expired, were withdrawn, or were open. Absent in recordings
-   * of 0.2.0.
+   * The requests without a decision: they expired, were withdrawn, or were still open. Absent in older
+   * recordings.
    */
   readonly undecided?: readonly RecordedRequest[];
   /** What all turns together have used, with the agents that it called. */

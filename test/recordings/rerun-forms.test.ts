@@ -5,15 +5,13 @@ import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
 import type { Agent } from '../../src/agents/agent.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { sha256Hex } from '../../src/core/text/json.js';
 import { defineGraph } from '../../src/graphs/define-graph.js';
 import { planAndExecute } from '../../src/graphs/plan-and-execute.js';
 import { text } from '../../src/graphs/values.js';
 import { mcpServer } from '../../src/mcp/mcp-server.js';
-import { type MemoryOptions, playRun } from '../../src/memory/run-in-memory.js';
+import type { MemoryOptions } from '../../src/memory/run-in-memory.js';
 import type { Recording } from '../../src/recordings/recording.js';
-import { parseRecording } from '../../src/recordings/recording-files.js';
-import { recordingOf, rerun } from '../../src/recordings/rerun.js';
+import { rerun } from '../../src/recordings/rerun.js';
 import {
   answer,
   approve,
@@ -33,7 +31,7 @@ import { askPerson } from '../../src/tools.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { ToolError } from '../../src/tools/errors.js';
 import { serveAsking } from '../support/asking-server.js';
-import { useSourceBundle } from '../support/memory.js';
+import { playAndRecord, useSourceBundle } from '../support/memory.js';
 
 beforeAll(useSourceBundle);
 
@@ -330,18 +328,7 @@ const FORMS: Readonly<Record<string, Form>> = {
 };
 
 async function record({ agent, options }: Form): Promise<Recording> {
-  const texts = new Map<string, string>();
-  const blobs: MemoryOptions['blobs'] = {
-    async put(value) {
-      const sha256 = sha256Hex(value);
-      texts.set(sha256, value);
-      return { sha256, bytes: Buffer.byteLength(value) };
-    },
-    get: async ({ sha256 }) => texts.get(sha256) ?? '',
-  };
-  const run = await playRun(agent, { ...options, blobs });
-  const recording = recordingOf(run, { blobs: Object.fromEntries(texts) });
-  return parseRecording(JSON.parse(JSON.stringify(recording)));
+  return await playAndRecord(agent, options);
 }
 
 describe('a rerun of the recorded run is the same', () => {

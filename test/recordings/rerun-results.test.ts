@@ -2,17 +2,16 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { Agent } from '../../src/agents/agent.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { isObject, sha256Hex } from '../../src/core/text/json.js';
+import { isObject } from '../../src/core/text/json.js';
 import { defineGraph } from '../../src/graphs/define-graph.js';
-import { type MemoryOptions, playRun } from '../../src/memory/run-in-memory.js';
+import type { MemoryOptions } from '../../src/memory/run-in-memory.js';
 import type { Recording } from '../../src/recordings/recording.js';
-import { parseRecording } from '../../src/recordings/recording-files.js';
-import { recordingOf, rerun } from '../../src/recordings/rerun.js';
+import { rerun } from '../../src/recordings/rerun.js';
 import { answer, approve, decision, kill, replyCall, replyText } from '../../src/testing.js';
 import { artifact, screenshot } from '../../src/tools.js';
 import { CallFault } from '../../src/tools/arguments/check-arguments.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { useSourceBundle } from '../support/memory.js';
+import { playAndRecord, useSourceBundle } from '../support/memory.js';
 
 beforeAll(useSourceBundle);
 
@@ -220,18 +219,7 @@ const FORMS: Readonly<Record<string, Form>> = {
 };
 
 async function record({ agent = desk, options }: Form): Promise<Recording> {
-  const texts = new Map<string, string>();
-  const blobs: MemoryOptions['blobs'] = {
-    async put(value) {
-      const sha256 = sha256Hex(value);
-      texts.set(sha256, value);
-      return { sha256, bytes: Buffer.byteLength(value) };
-    },
-    get: async ({ sha256 }) => texts.get(sha256) ?? '',
-  };
-  const run = await playRun(agent, { message: 'Go', ...options, blobs });
-  const recording = recordingOf(run, { blobs: Object.fromEntries(texts) });
-  return parseRecording(JSON.parse(JSON.stringify(recording)));
+  return await playAndRecord(agent, { message: 'Go', ...options });
 }
 
 describe('a rerun gives a recorded result as it is', () => {

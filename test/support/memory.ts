@@ -1,7 +1,12 @@
 import { expect } from 'vitest';
 import { z } from 'zod';
 import { historyToJson } from '../../src/history/history-event.js';
+import { sha256Hex } from '../../src/core/text/json.js';
 import type { MemoryRun } from '../../src/memory/memory-run.js';
+import { type MemoryOptions, playRun } from '../../src/memory/run-in-memory.js';
+import { parseRecording } from '../../src/recordings/recording-files.js';
+import type { Recording } from '../../src/recordings/recording.js';
+import { recordingOf } from '../../src/recordings/rerun.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { replayHistory, setWorkflowCode } from '../../src/worker/bundle.js';
 import { installRuntime } from '../../src/worker/parts.js';
@@ -11,6 +16,25 @@ import { sourceBundle } from './bundle.js';
 export async function useSourceBundle(): Promise<void> {
   installRuntime('ERROR');
   setWorkflowCode(await sourceBundle());
+}
+
+/** Plays a run in memory, and returns its recording as a file holds it, with the texts that were stored. */
+export async function playAndRecord(
+  agent: Parameters<typeof playRun>[0],
+  options: MemoryOptions,
+): Promise<Recording> {
+  const texts = new Map<string, string>();
+  const blobs: MemoryOptions['blobs'] = {
+    async put(value) {
+      const sha256 = sha256Hex(value);
+      texts.set(sha256, value);
+      return { sha256, bytes: Buffer.byteLength(value) };
+    },
+    get: async ({ sha256 }) => texts.get(sha256) ?? '',
+  };
+  const run = await playRun(agent, { ...options, blobs });
+  const recording = recordingOf(run, { blobs: Object.fromEntries(texts) });
+  return parseRecording(JSON.parse(JSON.stringify(recording)));
 }
 
 /** The histories of a run in memory replay below the SDK's real core. */

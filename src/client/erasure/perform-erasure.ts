@@ -88,7 +88,7 @@ export async function planBlobs(
   const stored = await listBlobs(sources);
   const { erasure: log } = sources.archive;
   const logged = log ? await readRecords(log, sources.client.options.namespace) : NO_RECORDS;
-  // What another erasure is about to remove is no use of a text: else each leaves it to the other one.
+  // Runs that another erasure is removing do not keep a text; otherwise, each would leave it to the other.
   const all = [...records, ...logged.records.filter(({ endedAt }) => endedAt === null)];
   const erased = new Set(all.flatMap(({ runs }) => runs.flatMap(({ segments }) => segments)));
   const named = new Set(records.flatMap(({ blobs }) => blobs));
