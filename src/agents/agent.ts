@@ -282,8 +282,8 @@ export interface AgentOptions<
   readonly compaction?: Partial<Compaction> | false;
   /**
    * How long ended runs of the agent stay, counted from their end; at least an hour. A worker that
-   * serves the agent looks every hour, and erases older ones with the runs that they have called. It
-   * applies to all runs, because no run pins it. A duration: ms, or words such as '90 days'. Default:
+   * serves the agent looks every hour, and erases older ones of its task queue with the runs that they
+   * have called, but no id that several runs have used. It applies to all runs, because no run pins it. A duration: ms, or words such as '90 days'. Default:
    * until someone erases them, or the server's own retention ends.
    */
   readonly retention?: Duration;

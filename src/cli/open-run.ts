@@ -161,7 +161,8 @@ export async function checkAgent(
     const served = await findServed(context, { taskQueue, agent }, isBuiltIn);
     const lack = servedAgentProblem(agent, served, taskQueue);
     if (lack !== null) throw new UsageError(inFlags(lack));
-    if (!isKnown && (served.is === 'served' || (served.is === 'unknown' && isBuiltIn))) return;
+    if (served.is === 'served' && (!isKnown || mayBeTheirs)) return;
+    if (!isKnown && served.is === 'unknown' && isBuiltIn) return;
     if (served.is === 'silent' && mayBeTheirs && otherwise !== 'hosted') {
       if (otherwise === 'later') context.note(uncheckedNote(agent, taskQueue));
       if (!isKnown) return;

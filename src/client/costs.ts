@@ -93,7 +93,9 @@ export async function costsFrom(
       // Whose run it is, or its tags, are unknown.
       if (row.unreadable !== undefined) return { row, why: row.unreadable };
       try {
-        const run = await readRun(client, row.id, { archive });
+        // An id may be that of later runs, too.
+        const segment = row.closedAt === null ? undefined : row.runId;
+        const run = await readRun(client, row.id, { archive, segment });
         return { row, usage: toRunStatus(run, Date.now()).usage };
       } catch (error) {
         return { row, why: error instanceof Error ? error.message : String(error) };

@@ -17,6 +17,8 @@ import { toRunStatus } from './status.js';
 /** A run as a list shows it. */
 export interface RunRow {
   readonly id: string;
+  /** Temporal's run id of the newest segment: several runs may have used the same id. */
+  readonly runId: string;
   /** Null if unknown. */
   readonly agent: string | null;
   readonly status: RunStatusName;
@@ -139,9 +141,10 @@ function endByTemporal({ status }: WorkflowExecutionInfo): string {
 }
 
 function placeOf(
-  info: Pick<WorkflowExecutionInfo, 'taskQueue' | 'memo' | 'startTime' | 'closeTime'>,
-): Pick<RunRow, 'startedAt' | 'closedAt' | 'taskQueue'> {
+  info: Pick<WorkflowExecutionInfo, 'runId' | 'taskQueue' | 'memo' | 'startTime' | 'closeTime'>,
+): Pick<RunRow, 'runId' | 'startedAt' | 'closedAt' | 'taskQueue'> {
   return {
+    runId: info.runId,
     taskQueue: info.taskQueue,
     startedAt: startOf(info).toISOString(),
     closedAt: info.closeTime?.toISOString() ?? null,

@@ -197,20 +197,21 @@ export async function waitForResult(
 
 /** How long a result is awaited before the absence of a worker is a warning. */
 const PATIENCE_MS = 5_000;
-/** The task queues that were warned about. */
+/** The task queues that were warned about, with their namespaces. */
 const warnedAbout = new Set<string>();
 
 /** Warns once for each task queue if a run has work, and the server knows no worker for it. */
 async function warnWithoutWorker(client: Client, id: string, over: AbortSignal): Promise<void> {
   await pause(PATIENCE_MS, undefined, { signal: over, ref: false });
-  const run = await readRun(client, id);
-  const { taskQueue } = run.description ?? {};
-  if (taskQueue === undefined) return;
-  const { status } = toRunStatus(run, Date.now());
-  const pollers = await listPollers(client, { namespace: client.options.namespace, taskQueue });
-  if (status !== 'working' || pollers.some(({ gone }) => !gone)) return;
-  if (over.aborted || warnedAbout.has(taskQueue)) return;
-  warnedAbout.add(taskQueue);
+  const { taskQueue } = await describeRun(client, id);
+  const { namespace } = client.options;
+  const queue = `${namespace} ${taskQueue}`;
+  if (warnedAbout.has(queue)) return;
+  const pollers = await listPollers(client, { namespace, taskQueue });
+  if (pollers.some(({ gone }) => !gone)) return;
+  const { status } = toRunStatus(await readRun(client, id), Date.now());
+  if (status !== 'working' || over.aborted || warnedAbout.has(queue)) return;
+  warnedAbout.add(queue);
   process.emitWarning(
     `run ${visible(id)} waits, because no worker serves task queue ${show(taskQueue)}; start one, for example with: npx perdure worker`,
     { code: 'PERDURE_NO_WORKER' },

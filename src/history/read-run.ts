@@ -160,6 +160,8 @@ interface ReadRunOptions {
    * id.
    */
   readonly firstRunId?: string | undefined;
+  /** Selects a run by the run id of its newest segment, in place of the newest run with the id. */
+  readonly segment?: string | undefined;
 }
 
 /**
@@ -170,10 +172,10 @@ interface ReadRunOptions {
 export async function readRun(
   client: Client,
   id: string,
-  { archive, firstRunId }: ReadRunOptions = {},
+  { archive, firstRunId, segment }: ReadRunOptions = {},
 ): Promise<RunReading> {
   try {
-    const run = await readLiveRun(client, id);
+    const run = await readLiveRun(client, id, segment);
     const [started] = run.events;
     const found = started?.type === 'started' ? started.firstRunId : run.runId;
     if (firstRunId === undefined || found === firstRunId) return run;

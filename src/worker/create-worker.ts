@@ -54,8 +54,16 @@ export interface RunningWorker {
  * command `perdure worker` waits for the server.
  */
 export async function createWorker(options: WorkerOptions): Promise<RunningWorker> {
+  return await startWorker(options, { erases: true });
+}
+
+/** Like `createWorker`. `erases`: whether the worker erases ended runs by the retention of its agents. */
+export async function startWorker(
+  options: WorkerOptions,
+  how: { readonly erases: boolean },
+): Promise<RunningWorker> {
   assertWorkerOptions(options);
-  const { worker, connection } = await start(options);
+  const { worker, connection } = await start(options, how);
   const { deployed, taskQueue, identity, stopped } = worker;
   if (deployed?.isCurrent !== true) return worker;
   const stoppedEarly = stopped.then(() => {
@@ -71,11 +79,10 @@ export async function createWorker(options: WorkerOptions): Promise<RunningWorke
   }
 }
 
-async function start({
-  home: givenHome,
-  env: givenEnv = process.env,
-  ...rest
-}: WorkerOptions): Promise<{ worker: RunningWorker; connection: NativeConnection }> {
+async function start(
+  { home: givenHome, env: givenEnv = process.env, ...rest }: WorkerOptions,
+  { erases }: { readonly erases: boolean },
+): Promise<{ worker: RunningWorker; connection: NativeConnection }> {
   const env = { ...givenEnv, ...(givenHome !== undefined && { PERDURE_HOME: givenHome }) };
   const options = { ...rest, env };
   assertOneSdk();
@@ -126,7 +133,7 @@ async function start({
       ...(deployed && { workerDeploymentOptions: versioningOptions(deployed) }),
     });
     onShutdown(worker, parts.stop);
-    parts.startRetention(() => worker.client);
+    if (erases && options.activities !== false) parts.startRetention(worker);
     const leave = pollsHere({ namespace, taskQueue });
     const stopped = worker.run().finally(async () => {
       leave();

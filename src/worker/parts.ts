@@ -1,6 +1,5 @@
 import { setMaxListeners } from 'node:events';
 import { Context } from '@temporalio/activity';
-import type { Client } from '@temporalio/client';
 import {
   DefaultLogger,
   type LogEntry,
@@ -49,7 +48,7 @@ export interface WorkerParts {
   /** Signals to the activities that the worker is starting to shut down. */
   readonly stop: () => void;
   /** Begins to erase ended runs by the retention of the agents, until `stop` or `close`. */
-  readonly startRetention: (clientOf: () => Client | undefined) => void;
+  readonly startRetention: (worker: Worker) => void;
   /** Closes what the activities have opened, after the last one has ended. Never rejects. */
   readonly close: () => Promise<void>;
 }
@@ -134,11 +133,14 @@ export function createWorkerParts(
   return {
     activities,
     stop,
-    startRetention: (clientOf) => {
+    startRetention: (worker) => {
+      const { taskQueue, workerDeploymentOptions: deployed } = worker.options;
+      const build = deployed?.useWorkerVersioning === true ? deployed.version : null;
       const erasable = sealedBlobs(options.blobs ?? stores.blobs, keyring);
       const { signal } = stopping;
       const all = withCalled(definitions);
-      startRetention({ agents: all, archive, blobs: erasable, signal }, clientOf);
+      const place = { archive, blobs: erasable, taskQueue, build };
+      startRetention({ agents: all, ...place, signal }, () => worker.client);
     },
     close,
   };

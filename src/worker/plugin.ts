@@ -76,7 +76,7 @@ export function perdurePlugin(given: PluginOptions): PerdurePlugin {
       const own = parts.get(worker.options.activities.get('loadAgent') ?? worker);
       if (own === undefined) return await next(worker);
       (await import('./parts.js')).onShutdown(worker, own.stop);
-      own.startRetention(() => worker.client);
+      own.startRetention(worker);
       const { namespace, taskQueue } = worker.options;
       // Clients of this process read its deltas directly.
       const leave = pollsHere({ namespace, taskQueue });

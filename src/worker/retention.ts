@@ -6,6 +6,7 @@ import { formatCount } from '../core/text/text.js';
 import { redactMessage } from '../secrets/redact.js';
 import type { Archive, BlobStore } from '../storage/blob-store.js';
 import { type ErasureRecord, readRecords, writeRecord } from '../storage/erasure-log.js';
+import { type Build, isSame, readQueueState } from '../temporal/pollers.js';
 
 const HOUR_MS = 3_600_000;
 /** The first pass begins within this time after the start: the workers of a deploy start together. */
@@ -20,6 +21,10 @@ interface RetentionParts {
   readonly agents: readonly Pick<Agent, 'name' | 'retentionMs'>[];
   readonly archive: Archive;
   readonly blobs: BlobStore;
+  /** Only runs of this task queue are erased. */
+  readonly taskQueue: string;
+  /** The build of the worker, which erases only while it gets the new runs; null without versioning. */
+  readonly build: Build | null;
   /** Ends it: what it has begun is continued by the next erasure. */
   readonly signal: AbortSignal;
 }
@@ -71,27 +76,40 @@ export function startRetention(
  * rejects: it logs one line for each agent of which something was erased, or could not be.
  */
 export async function eraseOld(
-  { agents, archive, blobs, signal }: RetentionParts,
+  parts: RetentionParts,
   client: Client,
   now: number = Date.now(),
 ): Promise<void> {
-  let by = 'retention of agents';
-  try {
-    const { eraseFrom } = await import('../client/erasure/erase-runs.js');
-    const { namespace } = client.options;
-    const recent = await recentErasures(archive, namespace, now);
-    if (recent.some(({ endedAt }) => endedAt === null)) return;
-    for (const { name, retentionMs } of agents) {
-      by = BY + name;
-      if (retentionMs === undefined || recent.some((record) => record.by === by)) continue;
+  const { agents, archive, blobs, taskQueue, build, signal } = parts;
+  const { namespace } = client.options;
+  /** Returns null if it has failed. */
+  const orLog = async <T>(by: string, work: () => Promise<T>): Promise<T | null> => {
+    try {
+      return await work();
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      if (!signal.aborted) log('warn', `${by} has failed, and is tried again in an hour: ${why}`);
+      return null;
+    }
+  };
+  const recent = await orLog('retention of agents', async () => {
+    const isCurrent =
+      build === null ||
+      isSame((await readQueueState(client, { namespace, taskQueue })).current, build);
+    return isCurrent ? await recentErasures(archive, namespace, now) : null;
+  });
+  if (recent === null || recent.some(({ endedAt }) => endedAt === null)) return;
+  const { eraseFrom } = await import('../client/erasure/erase-runs.js');
+  for (const { name, retentionMs } of agents) {
+    const by = `${BY}${name} on ${taskQueue}`;
+    if (signal.aborted) return;
+    if (retentionMs === undefined || recent.some((record) => record.by === by)) continue;
+    await orLog(by, async () => {
       await announce(archive, { namespace, by, now });
       const options = { agent: name, before: new Date(now - retentionMs), by };
-      report(by, await eraseFrom({ client, archive, blobs, signal }, options, now));
-    }
-  } catch (error) {
-    if (signal.aborted) return;
-    const why = error instanceof Error ? error.message : String(error);
-    log('warn', `${by} has failed, and is tried again in an hour: ${why}`);
+      const sources = { client, archive, blobs, signal };
+      report(by, await eraseFrom(sources, options, { now, taskQueue }));
+    });
   }
 }
 

@@ -203,6 +203,7 @@ test('a list that its reader may not see is read in growing pages, until the rea
 test('a run whose agent cannot be read is in the list of each agent, and one of another agent is not', () => {
   const row = {
     id: 'a',
+    runId: 'x',
     status: 'working',
     reason: null,
     startedAt: '2026-01-31T09:00:00Z',

@@ -5,6 +5,7 @@ import type { Agent } from '../../src/agents/agent.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineConfig } from '../../src/config.js';
 import type { BlobErasure } from '../../src/storage/blob-store.js';
+import { eraseRuns } from '../../src/client/erasure/erase-runs.js';
 import { newErasureName, readRecords, writeRecord } from '../../src/storage/erasure-log.js';
 import { createWorker } from '../../src/worker/create-worker.js';
 import { perdurePlugin } from '../../src/worker/plugin.js';
@@ -37,13 +38,19 @@ function agentsThat(keep: boolean): readonly Agent[] {
   ];
 }
 const agents = agentsThat(true);
+const BY = expect.stringMatching(/^retention of agent desk on erase-/);
 
 let rig: ErasingRig;
-let stores: ReturnType<typeof erasableStores> & { readonly agents: readonly Agent[] };
+let stores: ReturnType<typeof erasableStores> & {
+  readonly agents: readonly Agent[];
+  readonly taskQueue: string;
+  readonly build: null;
+};
 
 beforeAll(async () => {
   rig = await createErasingRig(agentsThat(false));
-  stores = { agents, ...erasableStores(rig) };
+  const { taskQueue } = rig;
+  stores = { agents, ...erasableStores(rig), taskQueue, build: null };
 });
 afterEach(() => {
   vi.restoreAllMocks();
@@ -93,18 +100,53 @@ test('what is older than the retention of its agent is erased, and nothing else'
   expect(await rig.onServer(old, called, ...stay)).toEqual(stay);
   // Its texts are younger than a day.
   expect(await rig.filesWith(word)).not.toEqual([]);
-  expect(await doneBy()).toEqual([['retention of agent desk', null]]);
+  expect(await doneBy()).toEqual([[BY, null]]);
 
   await look(cut + 2 * DAY_MS);
   expect(await rig.onServer(...stay)).toEqual([open, ofOpen, ...others]);
   expect(await rig.filesWith(word)).toEqual([]);
-  const ended = ['retention of agent desk', expect.any(String)];
+  const ended = [BY, expect.any(String)];
   expect(await doneBy()).toEqual([ended, ended]);
   expect(warn).not.toHaveBeenCalled();
 
   await rig.close(open);
   await look(Date.now() + 3 * DAY_MS);
   expect(await rig.onServer(open, ofOpen, ...others)).toEqual(others);
+});
+
+test('an id that several runs have used stays, and so do runs of another task queue or while another build is current', async () => {
+  const id = `nightly-${randomUUID()}`;
+  const start = async () =>
+    await rig.client.start('desk', { id, reuseId: true, message: 'load it' });
+  await rig.client.result(await start());
+  await rig.client.result(await start());
+  const old = await rig.play({ word: 'it' });
+  const warn = watchLog();
+  const now = Date.now() + 5 * DAY_MS;
+  const { signal } = new AbortController();
+  await eraseOld({ ...stores, taskQueue: 'of-others', signal }, rig.raw, now);
+  const build = { deploymentName: 'desk', buildId: 'before' };
+  await eraseOld({ ...stores, build, signal }, rig.raw, now);
+  expect(await rig.onServer(old)).toEqual([old]);
+  await look(now);
+  expect(await rig.onServer(old, id)).toEqual([id]);
+  expect(warn.mock.calls.map(([text]) => text)).toEqual([
+    expect.stringContaining(`run ${id}: its id was used for several runs`),
+  ]);
+  const { removed } = await eraseRuns(rig.client, { runs: [id], by: 'ann' });
+  expect(removed.histories).toBe(2);
+});
+
+test('an agent whose erasure fails does not stop the others', async () => {
+  const old = await rig.play({ word: 'it' });
+  const warn = watchLog();
+  const now = Date.now() + 7 * DAY_MS;
+  // An agent without runs comes first.
+  const first = { name: 'clerk', retentionMs: Number.NaN };
+  const { signal } = new AbortController();
+  await eraseOld({ ...stores, agents: [first, ...agents], signal }, rig.raw, now);
+  expect(await rig.onServer(old)).toEqual([]);
+  expect(warn).toHaveBeenCalledTimes(1);
 });
 
 describe('several workers', () => {
@@ -146,7 +188,7 @@ describe('several workers', () => {
       version: 1,
       erasure: newErasureName(now),
       namespace: 'default',
-      by: 'retention of agent clerk',
+      by: `retention of agent clerk on ${rig.taskQueue}`,
       startedAt: new Date(now).toISOString(),
       endedAt: null,
       runs: [],
@@ -165,7 +207,6 @@ describe('several workers', () => {
 });
 
 describe('a worker', () => {
-  const queue = (): string => `retention-${randomUUID()}`;
   test.each([
     [
       'of createWorker',
@@ -174,7 +215,7 @@ describe('a worker', () => {
         const own = await createWorker({
           config: defineConfig({ agents, models }),
           address: rig.address,
-          taskQueue: queue(),
+          taskQueue: rig.taskQueue,
           env: rig.env,
           workflowBundle: await sourceBundle(),
           shutdownGrace: 200,
@@ -189,7 +230,7 @@ describe('a worker', () => {
         const native = await NativeConnection.connect({ address: rig.address });
         const own = await Worker.create({
           connection: native,
-          taskQueue: queue(),
+          taskQueue: rig.taskQueue,
           workflowBundle: await sourceBundle(),
           plugins: [perdurePlugin({ agents, models, env: rig.env })],
         });

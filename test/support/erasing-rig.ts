@@ -48,6 +48,7 @@ interface Started {
 /** A server that deletes histories at once, a worker with these agents, and what tests of erasure look at. */
 export interface ErasingRig {
   readonly address: string;
+  readonly taskQueue: string;
   readonly home: string;
   readonly env: Readonly<Record<string, string>>;
   readonly client: PerdureClient;
@@ -84,6 +85,7 @@ export async function createErasingRig(agents: readonly Agent[]): Promise<Erasin
   });
   const rig: ErasingRig = {
     address,
+    taskQueue,
     home,
     env,
     client,

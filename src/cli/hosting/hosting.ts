@@ -171,7 +171,8 @@ export function createHosting(
     if (worker !== null) return;
     elsewhere = await isWorkedElsewhere(context, taskQueue);
     if (elsewhere) return;
-    worker = await hostWorker(context, { taskQueue, shutdownGrace: GRACE_MS, ...options });
+    const hosted = { taskQueue, shutdownGrace: GRACE_MS, ...options };
+    worker = await hostWorker(context, { ...hosted, erases: false });
     worker.stopped.catch((error: unknown) => death.abort(error));
   };
   return {
@@ -209,6 +210,8 @@ interface HostOptions extends Pick<
   readonly taskQueue: string;
   /** Show the whole log of the worker; default: only warnings, errors, and what tools log. */
   readonly showLog?: boolean;
+  /** Whether it erases ended runs by the retention of its agents; default true. */
+  readonly erases?: boolean;
 }
 
 /**
@@ -217,11 +220,11 @@ interface HostOptions extends Pick<
  */
 export async function hostWorker(
   context: CliContext,
-  { showLog = false, live = {}, ...options }: HostOptions,
+  { showLog = false, erases = true, live = {}, ...options }: HostOptions,
 ): Promise<RunningWorker> {
   if (live !== false) checkLive(live, context.env);
   await checkHome(context);
-  const [{ createWorker }, { installRuntime }] = await Promise.all([
+  const [{ startWorker }, { installRuntime }] = await Promise.all([
     import('../../worker/create-worker.js'),
     import('../../worker/parts.js'),
   ]);
@@ -230,7 +233,7 @@ export async function hostWorker(
   installRuntime(isVerbose || showLog ? 'INFO' : 'ERROR', (entry) => {
     if (isVerbose || isForPeople(entry)) context.note(logLine(entry));
   });
-  return await createWorker({
+  const settings = {
     config: await context.config(),
     address: server.address,
     namespace: server.namespace,
@@ -238,7 +241,8 @@ export async function hostWorker(
     live,
     containStrayErrors: true,
     ...options,
-  });
+  };
+  return await startWorker(settings, { erases });
 }
 
 /** Throws a `UsageError` that names the flags if a live option is invalid. */

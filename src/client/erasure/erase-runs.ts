@@ -130,12 +130,12 @@ export async function eraseRuns(client: PerdureClient, options: EraseOptions): P
 
 /**
  * Like `eraseRuns`, for a program that has the client and the stores themselves. `now`: the time from
- * which durations count back, in Unix time in ms.
+ * which durations count back, in Unix time in ms; `taskQueue`: filters match only the runs of this one.
  */
 export async function eraseFrom(
   given: ErasureSources,
   options: EraseOptions,
-  now: number = Date.now(),
+  { now = Date.now(), taskQueue }: { readonly now?: number; readonly taskQueue?: string } = {},
 ): Promise<Erasure> {
   assertOptions(options);
   const { by, dryRun = false, orphans = false, namespaces } = options;
@@ -149,7 +149,7 @@ export async function eraseFrom(
 
   const stored = await listBlobs(sources);
   const names = new Set(stored.keys());
-  const selected = await selectRuns(sources, options, { stored: names, now });
+  const selected = await selectRuns(sources, { ...options, taskQueue }, { stored: names, now });
   const { runs } = selected;
   const refused = selected.refused.flatMap((one) => explained(one, { records, continued }));
   const blobs = new Set((await followNames(sources.blobs, selected.names, names)).names);
@@ -243,7 +243,11 @@ export function assertOptions(options: EraseOptions): void {
   );
 }
 
-function isFiltered({ tag, agent, before }: EraseOptions): boolean {
+function isFiltered({
+  tag,
+  agent,
+  before,
+}: Pick<EraseOptions, 'tag' | 'agent' | 'before'>): boolean {
   return tag !== undefined || agent !== undefined || before !== undefined;
 }
 
@@ -257,20 +261,26 @@ interface Selected {
   readonly names: ReadonlySet<string>;
 }
 
+/** Which runs to erase. */
+interface Selection extends Pick<EraseOptions, 'runs' | 'tag' | 'agent' | 'before'> {
+  readonly taskQueue: string | undefined;
+}
+
 async function selectRuns(
   sources: ErasureSources,
-  options: EraseOptions,
+  options: Selection,
   { stored, now }: { readonly stored: ReadonlySet<string>; readonly now: number },
 ): Promise<Selected> {
   const runs = new Map<string, ErasedRun>();
   const refused: RefusedRun[] = [];
   const names = new Set<string>();
-  const ids = isFiltered(options)
+  const isNamed = !isFiltered(options);
+  const ids = !isNamed
     ? await matchingIds(sources, options, { now, refused })
     : (options.runs ?? []).map(idOf);
   for (const id of new Set(ids)) {
     if (runs.has(id)) continue;
-    const found = await findTargets(sources, id, stored);
+    const found = await findTargets(sources, id, { stored, isNamed });
     if ('why' in found) refused.push(found);
     else {
       for (const run of found.runs) runs.set(run.id, run);
@@ -283,10 +293,10 @@ async function selectRuns(
 /** Returns the ids of ended runs that match, on the server and in the archive. */
 async function matchingIds(
   { client, archive }: ErasureSources,
-  options: EraseOptions,
+  options: Selection,
   { now, refused }: { readonly now: number; readonly refused: RefusedRun[] },
 ): Promise<readonly string[]> {
-  const { tag, agent } = options;
+  const { tag, agent, taskQueue } = options;
   const isTimed = options.before !== undefined;
   const before = readTime(options.before, now) ?? Number.POSITIVE_INFINITY;
   const ids = new Set<string>();
@@ -295,14 +305,14 @@ async function matchingIds(
     const page: Awaited<ReturnType<typeof listRuns>> = await listRuns(client, {
       limit: 1_000,
       ...(tag !== undefined && { tag }),
+      ...(agent !== undefined && { agent }),
       ...(options.before !== undefined && { status: 'ended', before: options.before }),
       ...(cursor !== null && { cursor }),
     });
-    for (const { id, agent: of, closedAt, unreadable } of page.rows) {
+    for (const { id, taskQueue: queue, closedAt, unreadable } of page.rows) {
       const hasEnded = closedAt !== null && Date.parse(closedAt) < before;
       if (!hasEnded && isTimed) continue;
-      const isUnknown = of === null && unreadable !== undefined;
-      if (agent !== undefined && of !== agent && !isUnknown) continue;
+      if (taskQueue !== undefined && queue !== taskQueue) continue;
       // A row that cannot be read matches any tag, and any agent unless it names another one.
       if (unreadable !== undefined) refused.push({ id, why: unreadable });
       else if (hasEnded) ids.add(id);
@@ -333,7 +343,7 @@ interface InArchive {
 /** Returns the runs of the archive by their ids. */
 async function archivedRuns(
   { client, archive }: Pick<ErasureSources, 'client' | 'archive'>,
-  filter: Pick<EraseOptions, 'tag' | 'agent'>,
+  filter: Selection,
 ): Promise<ReadonlyMap<string, InArchive>> {
   const found = new Map<string, InArchive>();
   for await (const { history, json } of archive.erasure?.all(client.options.namespace) ?? []) {
@@ -357,11 +367,12 @@ async function archivedRuns(
 async function matches(
   client: ErasureSources['client'],
   { id, history }: NonNullable<ReturnType<typeof archivedHistory>>,
-  { tag = [], agent }: Pick<EraseOptions, 'tag' | 'agent'>,
+  { tag = [], agent, taskQueue }: Selection,
 ): Promise<boolean | string> {
-  const { parentWorkflowExecution: caller } =
+  const { parentWorkflowExecution: caller, taskQueue: queue } =
     history.events?.[0]?.workflowExecutionStartedEventAttributes ?? {};
   if (agent !== undefined && caller) return false;
+  if (taskQueue !== undefined && queue?.name !== taskQueue) return false;
   if (agent === undefined && tag.length === 0) return true;
   try {
     const [first] = (await decodeHistory(client, id, history)).events ?? [];

@@ -37,16 +37,25 @@ export interface RefusedRun {
 }
 
 export const NO_SUCH_RUN = 'there is no such run, on the server or in the archive';
+const REUSED =
+  'its id was used for several runs; name the id to erase all of them, or give each run an id of its own';
 export const NOT_ENDED = 'has not ended; close or cancel it first';
 
 /** Thrown for a run that is not erased. */
 class RefusedTarget extends Error {}
 
+interface Wanted {
+  /** The names of all stored texts. */
+  readonly stored: ReadonlySet<string>;
+  /** Whether a person has named the id, and not a filter found it. */
+  readonly isNamed: boolean;
+}
+
 /** Finds a closed run with the runs of the agents that it has called, or why it cannot be erased. */
 export async function findTargets(
   sources: ErasureSources,
   id: string,
-  stored: ReadonlySet<string>,
+  { stored, isNamed }: Wanted,
 ): Promise<Targets | RefusedRun> {
   const runs = new Map<string, ErasedRun>();
   const names = new Set<string>();
@@ -60,6 +69,8 @@ export async function findTargets(
       root ??= found.root;
       // A called run always has the root of its caller; another one only has the id.
       if (found.root !== root) continue;
+      // An erasure removes an id as a whole, and a filter has matched only one of its runs.
+      if (!isNamed && found.chains > 1) throw new RefusedTarget(REUSED);
       runs.set(next, { id: next, segments: [...found.segments] });
       for (const text of found.texts) for (const name of namesIn(text, stored)) names.add(name);
       waiting.push(...found.called);
@@ -74,6 +85,8 @@ export async function findTargets(
 
 interface Gathered {
   readonly segments: ReadonlySet<string>;
+  /** How many runs have used the id: a run that has continued in new segments is one. */
+  readonly chains: number;
   /** The id of the topmost caller, or its own. */
   readonly root: string;
   readonly called: readonly string[];
@@ -98,13 +111,17 @@ async function gather(
   for (const { runId } of await archive.list(run)) segments.add(runId);
   const called = new Set<string>();
   const texts: string[] = [];
+  const chains = new Set<string>();
   let root = id;
   for (const runId of segments) {
     for (const history of await historiesOf(sources, id, runId)) {
       const events = (history.events ?? []).map(decodeEvent);
       const previous = previousRunId(events);
       if (previous !== '') segments.add(previous);
-      if (events[0]?.type === 'started') ({ root } = events[0]);
+      if (events[0]?.type === 'started') {
+        ({ root } = events[0]);
+        chains.add(events[0].firstRunId);
+      }
       for (const one of calledIn(events)) called.add(one);
       texts.push(...(await payloadTexts(history)));
     }
@@ -115,7 +132,7 @@ async function gather(
     const below = `${queryTerm('RootWorkflowId', id)} AND ${queryTerm('WorkflowId', id, '!=')}`;
     for await (const { info } of listWorkflows(client, below)) called.add(info.workflowId);
   }
-  return { segments, root, called: [...called], texts };
+  return { segments, chains: chains.size, root, called: [...called], texts };
 }
 
 /**
