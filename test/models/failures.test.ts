@@ -4,6 +4,7 @@ import {
   toModelError,
   attemptReport,
   decideFailure,
+  findRefusedPart,
   modelFailure,
   namingWorker,
   uselessText,
@@ -264,4 +265,21 @@ test('treats any other error of a model as retryable', () => {
   });
   expect(toModelError('boom').message).toBe('The model threw boom');
   expect(toModelError(Object.create(null)).message).toBe('The model threw [object Object]');
+});
+
+test.each(['decide', 'limit', 'no_logprobs', 'bad_setting', 'no_native_tools', 'answer_too_large'])(
+  'a failure of type %s leaves nothing out of later prompts, whatever its text says',
+  (type) => {
+    for (const message of ['no database', 'the image in the document', 'bad base64']) {
+      expect(findRefusedPart(new ModelError(message, { kind: 'request', type }))).toBeUndefined();
+    }
+  },
+);
+
+test('a refused message or attachment is left out, and an outage leaves nothing out', () => {
+  const partOf = (details: Partial<ModelErrorDetails>) => findRefusedPart(failure(details));
+  expect(partOf({ kind: 'request', type: 'http_400' })).toBe('message');
+  expect(partOf({ kind: 'bad_request', type: 'http_400' })).toBe('message');
+  expect(partOf({ kind: 'request', type: 'no_images' })).toBe('attachments');
+  expect(partOf({ type: 'no_images' })).toBeUndefined();
 });

@@ -7,6 +7,8 @@ import { replyCall, replyText } from '../../src/testing/replies.js';
 import { scriptedModel } from '../../src/testing/script.js';
 import { artifact } from '../../src/tools/built-in/artifact.js';
 import { defineTool } from '../../src/tools/define-tool.js';
+import { closeUpdate } from '../../src/workflows/messages/definitions.js';
+import { ask, outcomeOf } from '../support/conversation.js';
 import { createMemoryRig } from '../support/memory-rig.js';
 import type { Ended, Rig } from '../support/rig.js';
 
@@ -135,6 +137,25 @@ describe('a decide function', () => {
     expect(outcome).toMatchObject({ status: 'failed', reason: 'error' });
     expect(outcome.error).toContain('no idea');
     expect(outcome.usage).toMatchObject({ inputTokens: 10, outputTokens: 5 });
+  });
+
+  test('that throws leaves the message in the prompts of later turns', async () => {
+    await rig.stopWorkers();
+    const seen: (readonly string[])[] = [];
+    const decide: DecideFunction = async ({ messages }) => {
+      seen.push(messages.map(({ text }) => text));
+      if (seen.length === 1) throw new Error('the database of documents is down');
+      return { answer: 'It is blue.' };
+    };
+    const agent = defineAgent({ name: 'open', instructions: 'Decide.', model: 'm', decide });
+    await rig.worker([agent], { models: { m: { ...scriptedModel([]), price } } });
+    const handle = await rig.start({ agent: 'open', message: 'What color is it?', open: true });
+    expect(await outcomeOf(handle, 1)).toMatchObject({ status: 'failed', reason: 'error' });
+    await ask(handle, 'And now?');
+    expect(await outcomeOf(handle, 2)).toMatchObject({ answer: 'It is blue.' });
+    expect(seen[1]).toEqual(['What color is it?', 'And now?']);
+    await handle.executeUpdate(closeUpdate, { args: [{}] });
+    await rig.end(handle);
   });
 
   test('may catch a model error, which otherwise counts as for any model call', async () => {

@@ -167,8 +167,12 @@ const NOT_OF_MESSAGES = [
   'bad_setting',
   'no_native_tools',
   'no_computer_use',
+  'no_logprobs',
   'answer_too_large',
   'items_unreadable',
+  // Of an agent's decide function: it threw, or it wanted more than its budget allows.
+  'decide',
+  'limit',
 ];
 
 /** Returns what of the messages is at fault; undefined if nothing in them is. */
