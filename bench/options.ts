@@ -33,7 +33,7 @@ export function benchCommand(groups: readonly string[]): Command {
     .addOption(
       new Option(
         '--report [kept]',
-        'keeps the results in bench/results, and writes the tables of docs/benchmarks.md and its plots; "kept" writes them from the kept results and measures nothing',
+        'keeps the results in bench/results (with --only, beside the other rows), and writes the tables of docs/benchmarks.md and its plots; "kept" writes them from the kept results and measures nothing',
       ).choices(['kept']),
     )
     .allowExcessArguments(false)
@@ -44,14 +44,18 @@ export function benchCommand(groups: readonly string[]): Command {
 export interface PeerSettings {
   readonly quick?: boolean;
   readonly sizeLimit?: boolean;
+  readonly only?: string;
   readonly json?: string;
 }
 
 /** The same for `npm start` in `bench/peers`. */
-export function peerSettings(args: readonly string[]): PeerSettings {
+export function peerSettings(args: readonly string[], parts: readonly string[]): PeerSettings {
   return new Command('npm start --')
     .description('Compares perdure with other libraries on Temporal, in one run on one server.')
     .option('--quick', 'two repeats and few steps: shows that it works; keeps no results')
+    .addOption(
+      new Option('--only <part>', 'measures one part, and keeps the others').choices(parts),
+    )
     .option('--size-limit', 'also finds the step at which the server ends a run (some minutes)')
     .option('--json <file>', 'also writes the JSON to this file')
     .allowExcessArguments(false)

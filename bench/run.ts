@@ -6,11 +6,12 @@ import { writeFile } from 'node:fs/promises';
 import { createBench, type Bench } from './kit/bench.js';
 import { benchSettings } from './options.js';
 import { loadNow, resultsOf } from './report/results.js';
-import { keepResults, writeReport } from './report/write.js';
+import { keepGroup, keepResults, writeReport } from './report/write.js';
 import type { Row } from './row.js';
 import { measureCallers } from './rows/callers.js';
 import { measureCancel } from './rows/cancel.js';
 import { measureCompletions } from './rows/completions.js';
+import { measureEncryption } from './rows/encryption.js';
 import { measureFlat } from './rows/flat.js';
 import { measureGraphs } from './rows/graphs.js';
 import { measureHistory } from './rows/history.js';
@@ -29,6 +30,7 @@ import { table } from './table.js';
 const GROUPS: Readonly<Record<string, (bench: Bench) => Promise<readonly Row[]>>> = {
   latency: measureLatency,
   inline: measureInline,
+  encryption: measureEncryption,
   throughput: measureThroughput,
   completions: measureCompletions,
   'one-step': measureOneStep,
@@ -83,6 +85,7 @@ console.log(table(rows));
 console.log(JSON.stringify(results));
 if (json !== undefined) await writeFile(json, `${JSON.stringify(results)}\n`);
 if (report === true) {
-  keepResults('own', results);
+  if (only === undefined) keepResults('own', results);
+  else keepGroup('own', only, results);
   console.error(`written: ${(await writeReport()).join(', ')}`);
 }

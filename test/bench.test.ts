@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { actionsOf } from '../bench/kit/actions.js';
 import { benchCommand } from '../bench/options.js';
 import { pictures, withResults } from '../bench/report/page.js';
-import type { Results } from '../bench/report/results.js';
+import { withGroup, type Results } from '../bench/report/results.js';
 import { keptResults, reportFiles } from '../bench/report/write.js';
 import type { RawEvent } from '../src/history/history-event.js';
 import { isMet, recoverySeries, type Bar, type Row } from '../bench/row.js';
@@ -101,6 +101,25 @@ describe('the report', () => {
     ],
     series: [{ plot: 'bytes', side: 'other', points: [{ x: 25, y: 0.1 }] }],
   };
+
+  test('that is about one group keeps the other rows and lines', () => {
+    const line = { plot: 'throughput', side: 'perdure', points: [{ x: 1, y: 33 }] } as const;
+    const rows = [
+      { ...row, value: 1.3 },
+      { ...row, name: 'c' },
+    ];
+    const { failed, ...results } = withGroup({ ...own, failed: ['kill', 'latency'] }, 'latency', {
+      ...own,
+      load: { before: 0.5, after: 1 },
+      rows,
+      series: [line],
+    });
+    expect(failed).toEqual(['kill']);
+    expect(results.rows).toEqual([rows[0], own.rows[1], rows[1]]);
+    expect(results.series).toEqual([own.series[0], own.series[2], own.series[3], line]);
+    expect(results.load).toEqual({ before: 0.5, after: 2.34 });
+  });
+
   const page = readFileSync(new URL('../docs/benchmarks.md', import.meta.url), 'utf8');
 
   test('has value, quartiles, target, and misses of each row, and keeps what people wrote', () => {

@@ -22,8 +22,8 @@ export interface Bench {
   readonly quick: boolean;
   /** A folder that is deleted at the end. */
   readonly home: string;
-  /** Path of the file with perdure's workflow code. */
-  readonly bundlePath: string;
+  /** Paths of the files with the workflow code. */
+  readonly bundles: Readonly<Record<WorkerKind, string>>;
   /** Starts a worker of a side, or another module, on a new queue or on the one that `env` names. */
   worker(
     kind: WorkerKind | URL,
@@ -63,7 +63,9 @@ export async function createBench({ quick, profileFolder }: BenchOptions): Promi
   });
   const stub = await startStub({ keep: 1 });
   stub.fallback(stubAnswer);
-  const connection = await Connection.connect({ address: server.address });
+  // A page of a history of the libraries that are compared may be larger than the default of 4 MB.
+  const channelArgs = { 'grpc.max_receive_message_length': -1 };
+  const connection = await Connection.connect({ address: server.address, channelArgs });
   const bundles: Readonly<Record<WorkerKind, string>> = {
     perdure: await written(join(home, 'perdure-workflows.js'), bundleWorkflows()),
     bare: await written(join(home, 'bare-workflows.js'), bundleBare()),
@@ -76,7 +78,7 @@ export async function createBench({ quick, profileFolder }: BenchOptions): Promi
     stub,
     quick,
     home,
-    bundlePath: bundles.perdure,
+    bundles,
     async worker(kind, env = {}, options = {}) {
       queues += 1;
       const isOther = kind instanceof URL;

@@ -27,7 +27,7 @@ const scriptOf = (name: string, steps = STEPS, bytes = 500): Script => ({
 /** From `kill -9` during a model call until the next request of the run; all sides at the same time. */
 export async function killed(bench: Bench, sides: readonly Side[], sizes: Sizes): Promise<Part> {
   const samples = new Map<string, number[]>(sides.map(({ name }) => [name, []]));
-  for (let repeat = 0; repeat < Math.ceil(sizes.repeats / 4); repeat += 1) {
+  for (let repeat = 0; repeat < Math.ceil(sizes.repeats / 7); repeat += 1) {
     await Promise.all(
       sides.map(async (side) => samples.get(side.name)?.push(await killOnce(bench, side))),
     );

@@ -60,7 +60,7 @@ export async function throughput(
   const script: Script = { name: 'throughput', steps, tools: ['work'], bytes: 500 };
   for (const runs of [10, 40]) {
     const cpu = new Map<string, { worker: number[]; server: number[] }>();
-    const samples = await interleaved(sides, repeats, async (side) => {
+    const samples = await interleaved(sides, Math.ceil(repeats / 7), async (side) => {
       const spent = cpu.get(side.name) ?? { worker: [], server: [] };
       cpu.set(side.name, spent);
       const worker = (await side.worker.reading()).cpuMs;

@@ -3,17 +3,20 @@ import { writeFile } from 'node:fs/promises';
 import { createBench } from '../kit/bench.js';
 import { peerSettings } from '../options.js';
 import { loadNow, resultsOf, type Figure } from '../report/results.js';
-import { keepResults, writeReport } from '../report/write.js';
+import { keepGroup, keepResults, writeReport } from '../report/write.js';
 import type { Series } from '../row.js';
 import { killed, refused, sizeLimit } from './faults.js';
 import { histories, latency, throughput, type Part, type Sizes } from './measures.js';
 import { startSides } from './sides.js';
 
+const PARTS = ['latency', 'throughput', 'histories', 'kills', 'faults', 'size-limit'];
+
 const {
   quick = false,
   json,
-  sizeLimit: isLimitSought = false,
-} = peerSettings(process.argv.slice(2));
+  only,
+  sizeLimit: isLimitSought = only === 'size-limit',
+} = peerSettings(process.argv.slice(2), PARTS);
 
 const FULL: Sizes = { repeats: 20, steps: 25, lengths: [25, 50, 100] };
 const QUICK: Sizes = { repeats: 2, steps: 5, lengths: [5, 10] };
@@ -38,10 +41,11 @@ try {
     kills: () => killed(bench, sides, sizes),
     faults: () => refused(bench, sides),
     ...(isLimitSought && {
-      'size limit': () => sizeLimit(bench, sides, SIZE_LIMIT_STEPS),
+      'size-limit': () => sizeLimit(bench, sides, SIZE_LIMIT_STEPS),
     }),
   };
   for (const [name, measure] of Object.entries(parts)) {
+    if (only !== undefined && name !== only) continue;
     console.error(`measuring ${name} …`);
     try {
       const part = await measure();
@@ -63,6 +67,7 @@ if (json !== undefined) {
   await writeFile(json, `${JSON.stringify(results)}\n`);
 }
 if (!quick) {
-  keepResults('peers', results);
+  if (only === undefined) keepResults('peers', results);
+  else keepGroup('peers', only, results);
   console.error(`written: ${(await writeReport()).join(', ')}`);
 }

@@ -73,6 +73,46 @@ export function resultsOf(loadBefore: number, measured: Measured): Results {
   };
 }
 
+/** Returns the results with the rows and figures of one group in place of the earlier ones. */
+export function withGroup(before: Results, group: string, results: Results): Results {
+  const measured = new Map(results.rows.map((row) => [row.name, row]));
+  const earlier = before.rows.map((row) => measured.get(row.name) ?? row);
+  const known = new Set(before.rows.map(({ name }) => name));
+  const isReplaced = (line: Series): boolean =>
+    results.series.some(
+      (now) => now.plot === line.plot && now.side === line.side && meet(now, line),
+    );
+  return {
+    ...results,
+    load: {
+      before: Math.max(before.load.before, results.load.before),
+      after: Math.max(before.load.after, results.load.after),
+    },
+    failed: [...before.failed.filter((name) => name !== group), ...results.failed],
+    rows: [...earlier, ...results.rows.filter(({ name }) => !known.has(name))],
+    figures: replaced(before.figures, results.figures),
+    series: [...before.series.filter((line) => !isReplaced(line)), ...results.series],
+  };
+}
+
+/** Figures keep their places, so that the table does. */
+function replaced(before: readonly Figure[], now: readonly Figure[]): readonly Figure[] {
+  const nameOf = ({ what, side }: Figure): string => JSON.stringify([what, side]);
+  const fresh = new Map(now.map((one) => [nameOf(one), one]));
+  const known = new Set(before.map(nameOf));
+  return [
+    ...before.map((one) => fresh.get(nameOf(one)) ?? one),
+    ...now.filter((one) => !known.has(nameOf(one))),
+  ];
+}
+
+/** Whether two lines show the same: the steps or runs of a plot are fixed, and times are not. */
+function meet(now: Series, before: Series): boolean {
+  return (
+    now.plot === 'recovery' || now.points.some(({ x }) => before.points.some((one) => one.x === x))
+  );
+}
+
 function sdkVersion(): string {
   const path = new URL('../../node_modules/@temporalio/worker/package.json', import.meta.url);
   const manifest: unknown = JSON.parse(readFileSync(path, 'utf8'));

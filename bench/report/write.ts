@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { format } from 'oxfmt';
 import { pictures, withResults, type Measured } from './page.js';
-import type { Results } from './results.js';
+import { withGroup, type Results } from './results.js';
 
 const ROOT = new URL('../../', import.meta.url);
 const PAGE = 'docs/benchmarks.md';
@@ -22,6 +22,13 @@ function kept(name: string): Results | undefined {
 /** Keeps the results of a run in the repository, in place of those of the last one. */
 export function keepResults(whose: keyof typeof FILES, results: Results): void {
   write(FILES[whose], `${JSON.stringify(results, null, 1)}\n`);
+}
+
+/** Keeps the results of one group, beside what the same version has measured before. */
+export function keepGroup(whose: keyof typeof FILES, group: string, results: Results): void {
+  const before = kept(FILES[whose]);
+  const isSame = before?.perdure === results.perdure && before.quick === results.quick;
+  keepResults(whose, isSame ? withGroup(before, group, results) : results);
 }
 
 /** Returns the page and its pictures, by path, as they are written for these results. */

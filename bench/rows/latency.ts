@@ -24,7 +24,7 @@ async function measure(bench: Bench, pair: Pair, model: ModelKind): Promise<Row>
     bare: () => pair.bare.run(model, SCRIPT),
   };
   await interleave(bench.quick ? 1 : 4, both);
-  const compared = await interleave(bench.quick ? 2 : 8, both);
+  const compared = await interleave(bench.quick ? 2 : 20, both);
   const { perdure, bare } = medians(compared);
   return {
     name: `latency/${model}`,

@@ -17,7 +17,7 @@ const SCRIPT = fileURLToPath(new URL('../start/ready-child.js', import.meta.url)
  * installed.
  */
 export async function measureWorkerStart(bench: Bench): Promise<readonly Row[]> {
-  const built = await buildPackage(bench.home, bench.bundlePath);
+  const built = await buildPackage(bench.home, bench.bundles.perdure);
   const starts: { readonly readyMs: number; readonly createMs: number }[] = [];
   await startOnce(bench, built);
   for (let repeat = 0; repeat < (bench.quick ? 2 : 8); repeat += 1) {

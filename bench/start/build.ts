@@ -4,6 +4,7 @@ import { cp, mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { sdkVersion } from '../../src/temporal/sdk.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -27,5 +28,7 @@ export async function buildPackage(home: string, bundlePath: string): Promise<st
   // The compiler writes its output even if it finds a type error.
   if (!existsSync(join(built, 'worker.js'))) throw new Error(`the build failed: ${failure}`);
   await cp(bundlePath, join(built, 'workflow-bundle.js'));
+  // Without the version of the SDK, a worker would bundle the code again.
+  await writeFile(join(built, 'workflow-bundle.json'), JSON.stringify({ sdk: sdkVersion() }));
   return built;
 }

@@ -117,6 +117,8 @@ export function stubAnswer(request: StubRequest, more: Delivery = {}): Reply {
   const toolCalls = calls.map((call) => ({
     name: call.tool,
     arguments: { ...call.arguments } satisfies JsonObject,
+    // A client may take a call with the id of an earlier one as answered.
+    id: `call_${call.arguments.step}_${call.arguments.part}`,
   }));
   return replyCalls(toolCalls, { text, ...delivery });
 }
