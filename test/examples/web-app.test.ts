@@ -1,13 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
 import { serve } from '@hono/node-server';
-import { chromium } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createApp } from '../../examples/web-app/app.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import { replyText } from '../../src/testing/replies.js';
 import { clientOf } from '../support/clerk.js';
+import { startChromium } from '../support/console-pages.js';
 import { startExample, type Example } from '../support/example.js';
 
 let example: Example;
@@ -132,14 +131,11 @@ test('a reader resumes a conversation although web server and worker restart in 
 });
 
 test('a page in a browser shows replies, and reconnects after web server and worker have restarted', async (context) => {
-  const executablePath = ['/usr/bin/chromium', '/usr/bin/google-chrome'].find(existsSync);
-  if (executablePath === undefined) {
-    return context.skip('no Chromium is installed: apt-get install chromium');
-  }
+  const browser = await startChromium();
+  if (browser === null) return context.skip('no Chromium is installed: apt-get install chromium');
   const { stub } = example;
   stub.script(replyText('Welcome.'), replyText('At nine.'));
   const first = await open();
-  const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
   try {
     const page = await browser.newPage();
     await page.goto(first.url);

@@ -1,11 +1,11 @@
-import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { readFileSync, readdirSync } from 'node:fs';
 import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
-import { type Browser, type Page, chromium } from 'playwright-core';
+import type { Browser } from 'playwright-core';
 import { type TestContext, afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
@@ -14,18 +14,21 @@ import { replyCalls } from '../../src/testing/replies.js';
 import { askPerson } from '../../src/tools/built-in/workflow-tools.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { callsIn, serveAsking } from '../support/asking-server.js';
+import {
+  type ConsolePage,
+  openConsole,
+  startChromium,
+} from '../support/console-pages.js';
 import { gate } from '../support/gate.js';
 import { type HttpDesk, keyOf, openHttpDesk } from '../support/http-desk.js';
 
 const FOLDER = fileURLToPath(new URL('../../console/', import.meta.url));
-const executablePath = ['/usr/bin/chromium', '/usr/bin/google-chrome'].find(existsSync);
-const WAIT_MS = 45_000;
 
 const folder = await mkdtemp(join(tmpdir(), 'perdure-asks-'));
 const ledger = join(folder, 'ledger.jsonl');
 let desk: HttpDesk;
 let shop: Awaited<ReturnType<typeof serveAsking>>;
-let browser: Browser | undefined;
+let browser: Browser | null;
 
 /** An agent whose model chooses every text of its requests. */
 const clerk = defineAgent({
@@ -50,8 +53,7 @@ beforeAll(async () => {
   const mcp = [mcpServer({ name: 'shop', transport: 'http', url: shop.url })];
   const buyer = defineAgent({ name: 'buyer', instructions: 'x', model: 'talk', mcp });
   desk = await openHttpDesk(['ann'], {}, { agents: [clerk, buyer] });
-  if (executablePath === undefined) return;
-  browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
+  browser = await startChromium();
 });
 afterAll(async () => {
   await browser?.close();
@@ -60,27 +62,11 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** A page of the console as a person with a key sees it, and what went wrong on it. */
-async function openPage(
+const openPage = async (
   context: TestContext,
   hash: string,
-  { width = 1280 } = {},
-): Promise<{ page: Page; faults: string[] }> {
-  if (browser === undefined) {
-    return context.skip('no Chromium is installed: apt-get install chromium');
-  }
-  const page = await browser.newPage({ viewport: { width, height: 800 } });
-  page.setDefaultTimeout(WAIT_MS);
-  const faults: string[] = [];
-  page.on('pageerror', (error) => faults.push(error.message));
-  page.on('request', (request) => {
-    if (!request.url().startsWith(desk.url)) faults.push(`requested ${request.url()}`);
-  });
-  await page.goto(`${desk.url}/#${hash}`);
-  await page.fill('input[name=key]', keyOf('ann'));
-  await page.keyboard.press('Enter');
-  return { page, faults };
-}
+  options: { readonly width?: number } = {},
+): Promise<ConsolePage> => await openConsole(context, { browser, url: desk.url, hash, ...options });
 
 test('the files are small, and load nothing from elsewhere', async () => {
   const files = readdirSync(FOLDER, { recursive: true, withFileTypes: true })
