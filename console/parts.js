@@ -1,12 +1,32 @@
 // What all pages share: words, times, and small components.
 import { html, useEffect, useRef, useState } from './vendor/htm-preact.js';
 
-/** Characters that cannot be seen, or that change the order of others. */
-const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\u{e0000}-\u{e007f}]/gu;
+/** Characters that cannot be seen, or that change the order of others; those of `src/core/text/text.ts`. */
+const HIDDEN = /(?![\n\t\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\u{110bd}\u{110cd}])[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u;
+const PICTURE = /\p{Extended_Pictographic}(?:\p{Emoji_Modifier}\ufe0f?|[\ufe0e\ufe0f])?/u;
+/** Where such a character is part of ordinary writing, and cannot hide a message; as there. */
+const WRITING = [
+  /\u{1f3f4}\u{e0067}\u{e0062}(?:\u{e0065}\u{e006e}\u{e0067}|\u{e0073}\u{e0063}\u{e0074}|\u{e0077}\u{e006c}\u{e0073})\u{e007f}/u,
+  new RegExp(`${PICTURE.source}(?:\\u200d${PICTURE.source})*`, 'u'),
+  /[0-9#*]\ufe0f\u20e3/u,
+  /(?<=[\p{Script=Arabic}\p{Script=Syriac}\p{Script=Nko}\p{Script=Mongolian}\p{Script=Devanagari}\p{Script=Bengali}\p{Script=Gurmukhi}\p{Script=Gujarati}\p{Script=Oriya}\p{Script=Tamil}\p{Script=Telugu}\p{Script=Kannada}\p{Script=Malayalam}\p{Script=Sinhala}\p{Script=Khmer}\p{Script=Myanmar}\p{Script=Tibetan}])(?<![\p{P}\p{Default_Ignorable_Code_Point}])[\u200c\u200d]/u,
+  /(?<=\p{Script=Han})[\ufe00-\ufe02\u{e0100}-\u{e01ef}]/u,
+  /(?<=\p{Sm})\ufe00/u,
+  /(?<=\p{Script=Mongolian})(?<!\p{Default_Ignorable_Code_Point})[\u180b-\u180f]/u,
+];
+const PARTS = new RegExp(`(${WRITING.map(({ source }) => source).join('|')})|(${HIDDEN.source})`, 'gu');
+const PLAIN = /^[\n\t\u0020-\u007e]*$/;
+
+const replaceHidden = (text, instead) =>
+  PLAIN.test(text) ? text : text.replace(PARTS, (part, writing) => (writing === undefined ? instead(part) : part));
 
 /** Returns a text in which hidden characters are escapes. */
 export const visible = (text) =>
-  String(text).replace(HIDDEN, (one) => `\\u{${one.codePointAt(0).toString(16)}}`);
+  replaceHidden(String(text).replaceAll('\r\n', '\n'), (one) => `\\u{${one.codePointAt(0).toString(16)}}`);
+
+/** Returns JSON in which hidden characters are JSON escapes: the same value, to be edited. */
+export const visibleJson = (json) =>
+  replaceHidden(json, (one) => one.split('').map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`).join(''));
 
 /** Who did something, and which door has verified it. */
 export const who = ({ by, door }) => visible(by) + (door ? ` (verified by ${visible(door)})` : '');

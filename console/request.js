@@ -1,7 +1,7 @@
 // A request to a person: everything that counts is shown before any button.
 import { get, post, runPath } from './api.js';
 import { fieldsOf, readFields } from './form.js';
-import { Failure, ago, duration, runLink, useNow, visible } from './parts.js';
+import { Failure, ago, duration, runLink, useNow, visible, visibleJson } from './parts.js';
 import { html, useEffect, useRef, useState } from './vendor/htm-preact.js';
 
 const WORDS = {
@@ -99,7 +99,7 @@ function Form({ as, request, onDone, onBack }) {
   };
   const area = (name, value, label) => html`<label>${label}<textarea ref=${first} name=${name} rows="5" spellcheck="false" required>${value}</textarea></label>`;
   return html`<form class="decide" onSubmit=${submit}>
-    ${as === 'edit' && area('arguments', JSON.stringify(JSON.parse(request.arguments ?? '{}'), null, 2), 'All new arguments, as JSON')}
+    ${as === 'edit' && area('arguments', visibleJson(JSON.stringify(JSON.parse(request.arguments ?? '{}'), null, 2)), 'All new arguments, as JSON')}
     ${as === 'happened' && area('result', '""', 'What the call returned, as JSON')}
     ${
       as === 'answer' &&

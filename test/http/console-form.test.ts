@@ -1,4 +1,7 @@
-import { expect, test } from 'vitest';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { escapeJson, printable } from '../../src/core/text/text.js';
+import { anyCharacter } from '../support/any-string.js';
 
 interface Field {
   readonly name: string;
@@ -13,8 +16,15 @@ interface FormModule {
   readonly readFields: (form: object, textsOf: (at: number) => readonly string[]) => object;
 }
 
-const path = new URL('../../console/form.js', import.meta.url).href;
-const { fieldsOf, readFields } = (await import(path)) as FormModule;
+interface PartsModule {
+  readonly visible: (text: string) => string;
+  readonly visibleJson: (json: string) => string;
+}
+
+const moduleOf = async (name: string): Promise<unknown> =>
+  await import(new URL(`../../console/${name}.js`, import.meta.url).href);
+const { fieldsOf, readFields } = (await moduleOf('form')) as FormModule;
+const { visible, visibleJson } = (await moduleOf('parts')) as PartsModule;
 
 test('a field that may be null is a field of its other type', () => {
   const optional = (type: string) => ({ anyOf: [{ type }, { type: 'null' }], default: null });
@@ -51,4 +61,36 @@ test.each([
     expect(other).toMatchObject({ name: 'b', isNeeded: false });
     expect(readFields(form, (at) => (at === 1 ? ['text'] : []))).toEqual({ b: 'text' });
   }
+});
+
+describe('hidden characters', () => {
+  const writing = '👩‍👩‍👧 ❤️ 1️⃣ 🏴󠁧󠁢󠁥󠁮󠁧󠁿 می‌خواهم क्‍ष 葛󠄀城 ᠮᠣᠩᠭᠣᠯ᠋ ∩︀ e\u0301 \u0601';
+  const anyText = fc.string({
+    unit: fc.oneof(
+      anyCharacter,
+      fc.constantFrom(...Array.from(writing), '\ud83d', '\u{e0141}', '\u3164'),
+    ),
+    maxLength: 40,
+  });
+  /** The console writes all escapes in one form. */
+  const asConsole = (text: string): string =>
+    printable(text).replaceAll(/\\u([\da-f]{4})/g, (_, code: string) => {
+      return `\\u{${Number.parseInt(code, 16).toString(16)}}`;
+    });
+
+  test('are those of the server', () => {
+    expect(visible(writing)).toBe(writing);
+    expect(visible('a\u202e\u3164\u115f\ufe00\ufff9\ue000\u{e0100}\r\n')).toBe(
+      'a\\u{202e}\\u{3164}\\u{115f}\\u{fe00}\\u{fff9}\\u{e000}\\u{e0100}\n',
+    );
+    fc.assert(
+      fc.property(anyText, (text) => {
+        fc.pre(!text.includes('\\'));
+        expect(visible(text)).toBe(asConsole(text));
+        const json = JSON.stringify({ text });
+        expect(visibleJson(json)).toBe(escapeJson(json));
+      }),
+      { numRuns: 2_000 },
+    );
+  });
 });

@@ -145,7 +145,8 @@ test('an agent is started from its form, and a chat strikes out text that does n
 
 test('text of a model is text: no markup, and no hidden characters', async (context) => {
   const id = `hostile-${randomUUID()}`;
-  const text = '<img src=x onerror="document.title=1"> \u202Eevil\u200B [x](javascript:alert(1))';
+  const text =
+    '<img src=x onerror="document.title=1"> \u202Eevil\u200B\u{E0141}\u3164\uE000 می‌خواهم ❤️ [x](javascript:alert(1))';
   desk.talker.on(text, () => Promise.resolve(text));
   await desk.client.start('talker', { message: text, id });
   await desk.client.result(id);
@@ -153,7 +154,7 @@ test('text of a model is text: no markup, and no hidden characters', async (cont
   const shown = page.locator('.answer .prose');
   await shown.waitFor();
   expect(await shown.innerText()).toContain(
-    '<img src=x onerror="document.title=1"> \\u{202e}evil\\u{200b}',
+    '<img src=x onerror="document.title=1"> \\u{202e}evil\\u{200b}\\u{e0141}\\u{3164}\\u{e000} می‌خواهم ❤️ [x]',
   );
   expect(await page.locator('main img').count()).toBe(0);
   expect(faults).toEqual([]);
