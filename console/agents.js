@@ -1,5 +1,6 @@
 // The agents: what they are for, a form that starts one, and the last runs.
 import { get, post } from './api.js';
+import { parseJson, readNumber } from './form.js';
 import { Empty, Failure, Status, ago, runLink, useLoaded, useNow, visible } from './parts.js';
 import { html, useState } from './vendor/htm-preact.js';
 
@@ -43,13 +44,9 @@ function readFields({ properties = {} }, data) {
     if (type === 'boolean') return [[name, given !== null]];
     if (given === null || given === '') return [];
     if (choices) return [[name, JSON.parse(given)]];
-    if (type === 'number' || type === 'integer') return [[name, Number(given)]];
+    if (type === 'number' || type === 'integer') return [[name, readNumber(given, name)]];
     if (type === 'string') return [[name, given]];
-    try {
-      return [[name, JSON.parse(given)]];
-    } catch {
-      throw new Error(`${name}: expected JSON`);
-    }
+    return [[name, parseJson(given, 'expected JSON', name)]];
   });
   return Object.fromEntries(values);
 }

@@ -1,5 +1,29 @@
-// The form that an MCP server asks for. Its schema is foreign: any part of it may have any type.
-import { visible } from './parts.js';
+// What people write into forms, and the form that an MCP server asks for. Its schema is foreign: any part of it may have any type.
+import { changingNumber, visible } from './parts.js';
+
+const cut = (text) => (text.length > 60 ? `${text.slice(0, 60)}…` : text);
+
+/** Returns the value of a JSON text. Throws a text for people: `problem`, or which number would be another one; `name`: of which field. */
+export function parseJson(text, problem, name) {
+  const fail = (why) => {
+    throw new Error(name === undefined ? why : `${name}: ${why}`);
+  };
+  let value;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    fail(problem);
+  }
+  const number = changingNumber(text);
+  if (number !== undefined) fail(`the number ${cut(number)} cannot be kept exactly; send it as text: "${cut(number)}"`);
+  return value;
+}
+
+/** Returns the number of a field. Throws a text for people if it would be another one. */
+export function readNumber(text, name) {
+  if (changingNumber(text) === undefined) return Number(text);
+  throw new Error(`${name}: the number ${cut(text)} cannot be kept exactly`);
+}
 
 const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
 const words = (value) => (typeof value === 'string' ? visible(value) : '');
@@ -43,10 +67,10 @@ export function fieldsOf({ properties, required }) {
 
 /** Returns the answer to a form; a field that is left empty is not in it. `textsOf`: what was given for the field at a place. */
 export function readFields(form, textsOf) {
-  const given = fieldsOf(form).flatMap(({ name, choices, isList, isNumber }, at) => {
+  const given = fieldsOf(form).flatMap(({ name, title, choices, isList, isNumber }, at) => {
     const texts = textsOf(at).filter((text) => text !== '');
     if (texts.length === 0) return [];
-    const values = choices ? texts.map((text) => JSON.parse(text)) : isNumber ? texts.map(Number) : texts;
+    const values = choices ? texts.map((text) => JSON.parse(text)) : isNumber ? texts.map((text) => readNumber(text, title)) : texts;
     return [[name, isList ? values : values[0]]];
   });
   return Object.fromEntries(given);

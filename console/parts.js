@@ -28,6 +28,24 @@ export const visible = (text) =>
 export const visibleJson = (json) =>
   replaceHidden(json, (one) => one.split('').map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`).join(''));
 
+/** Returns the first number outside of the strings of a JSON text that `JSON.parse` changes; undefined if there is none. */
+export function changingNumber(json) {
+  const parts = json.match(/"[^"\\]*(?:\\[^][^"\\]*)*"|-?\d[\d.eE+-]*/g) ?? [];
+  return parts.find((one) => !one.startsWith('"') && isChanging(one));
+}
+
+/** Whether a number is another one in a program, as the server decides it in `src/core/text/json.ts`. */
+function isChanging(token) {
+  const value = Number(token);
+  if (!Number.isFinite(value)) return true;
+  if (value === 0) return /^-?[\d.]*[1-9]/.test(token);
+  const [whole = ''] = /^-?\d+(?=(?:\.0+)?$)/.exec(token) ?? [];
+  if (whole !== '') return !Number.isSafeInteger(value) && String(value) !== whole;
+  const [mantissa] = token.split(/e/i, 1);
+  const digits = mantissa.replaceAll(/[-.]/g, '').replace(/^0+/, '');
+  return Math.abs(value) > Number.MAX_SAFE_INTEGER && digits.length > 17;
+}
+
 /** Who did something, and which door has verified it. */
 export const who = ({ by, door }) => visible(by) + (door ? ` (verified by ${visible(door)})` : '');
 
@@ -136,10 +154,11 @@ export function useNow(isOn = true) {
 
 export const runLink = (id, page = 'run') => `#/${page}/${encodeURIComponent(id)}`;
 
-/** JSON for people, line by line; a text that is no JSON as it is. */
+/** JSON for people, line by line; a text that is no JSON, or that has a number that would change, as it is. */
 export function pretty(text) {
   try {
-    return visible(JSON.stringify(JSON.parse(text), null, 2));
+    const value = JSON.parse(text);
+    return visible(changingNumber(text) === undefined ? JSON.stringify(value, null, 2) : text);
   } catch {
     return visible(text);
   }

@@ -1,6 +1,6 @@
 // A request to a person: everything that counts is shown before any button.
 import { get, post, runPath } from './api.js';
-import { fieldsOf, readFields } from './form.js';
+import { fieldsOf, parseJson, readFields, readNumber } from './form.js';
 import { Failure, ago, duration, runLink, useNow, visible, visibleJson } from './parts.js';
 import { html, useEffect, useRef, useState } from './vendor/htm-preact.js';
 
@@ -66,23 +66,22 @@ function Fields({ form }) {
 
 /** Returns the fields of a decision that a form adds. Throws a text for people. */
 function readForm(as, data, request) {
-  const json = (text, isObject) => {
-    try {
-      const value = JSON.parse(text);
-      if (!isObject || (value && typeof value === 'object' && !Array.isArray(value))) return value;
-    } catch {
-      // Below.
-    }
-    throw new Error(isObject ? 'Arguments are one JSON object.' : 'The result is JSON.');
-  };
-  if (as === 'edit') return { arguments: json(data.get('arguments'), true) };
-  if (as === 'raise') return { arguments: { [data.get('limit')]: Number(data.get('amount')) } };
+  const result = (text) => parseJson(text, 'The result is JSON.');
+  if (as === 'edit') return { arguments: readArguments(data.get('arguments')) };
+  if (as === 'raise') return { arguments: { [data.get('limit')]: readNumber(data.get('amount'), data.get('limit')) } };
   if (as === 'some') return { actions: data.getAll('action') };
-  if (as === 'happened') return { result: json(data.get('result'), false) };
+  if (as === 'happened') return { result: result(data.get('result')) };
   if (as === 'answer' && request.form) return { result: readFields(request.form, (at) => data.getAll(`field ${at}`)) };
   const text = data.get('result');
-  if (as === 'answer') return { result: data.get('isJson') ? json(text, false) : text };
+  if (as === 'answer') return { result: data.get('isJson') ? result(text) : text };
   return {};
+}
+
+function readArguments(text) {
+  const problem = 'Arguments are one JSON object.';
+  const value = parseJson(text, problem);
+  if (value && typeof value === 'object' && !Array.isArray(value)) return value;
+  throw new Error(problem);
 }
 
 function Form({ as, request, onDone, onBack }) {
@@ -91,6 +90,7 @@ function Form({ as, request, onDone, onBack }) {
   const [problem, setProblem] = useState(null);
   const submit = (event) => {
     event.preventDefault();
+    setProblem(null);
     try {
       onDone(readForm(as, new FormData(event.target), request));
     } catch (error) {

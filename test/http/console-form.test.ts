@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { parseForeignJson } from '../../src/core/text/json.js';
 import { escapeJson, printable } from '../../src/core/text/text.js';
 import { anyCharacter } from '../support/any-string.js';
 
@@ -14,17 +15,19 @@ interface Field {
 interface FormModule {
   readonly fieldsOf: (form: object) => readonly Field[];
   readonly readFields: (form: object, textsOf: (at: number) => readonly string[]) => object;
+  readonly parseJson: (text: string, problem: string) => unknown;
 }
 
 interface PartsModule {
   readonly visible: (text: string) => string;
   readonly visibleJson: (json: string) => string;
+  readonly pretty: (text: string) => string;
 }
 
 const moduleOf = async (name: string): Promise<unknown> =>
   await import(new URL(`../../console/${name}.js`, import.meta.url).href);
-const { fieldsOf, readFields } = (await moduleOf('form')) as FormModule;
-const { visible, visibleJson } = (await moduleOf('parts')) as PartsModule;
+const { fieldsOf, parseJson, readFields } = (await moduleOf('form')) as FormModule;
+const { pretty, visible, visibleJson } = (await moduleOf('parts')) as PartsModule;
 
 test('a field that may be null is a field of its other type', () => {
   const optional = (type: string) => ({ anyOf: [{ type }, { type: 'null' }], default: null });
@@ -61,6 +64,39 @@ test.each([
     expect(other).toMatchObject({ name: 'b', isNeeded: false });
     expect(readFields(form, (at) => (at === 1 ? ['text'] : []))).toEqual({ b: 'text' });
   }
+});
+
+describe('the numbers that a person writes', () => {
+  test.each([
+    '{"account": 12345678901234567890}',
+    '[9007199254740993]',
+    '{"a": "1e400", "b": [1e400]}',
+    '-9007199254740993',
+    '1e-400',
+    '{"text": "\\"12345678901234567890", "account": 12345678901234567890}',
+    `[${'9'.repeat(80)}]`,
+    '{"euros": 12.5, "text": "12345678901234567890", "count": 9007199254740991}',
+    '[0.1234567890123456789, -0, 0.0, 1e3, 100000000000000000000]',
+    '"9007199254740993"',
+  ])('are taken or refused as by the server: %s', (text) => {
+    const read = parseForeignJson(text);
+    const given = () => parseJson(text, 'expected JSON');
+    if (read.ok) expect(given()).toEqual(JSON.parse(text));
+    else expect(given).toThrow(read.problem);
+  });
+
+  test('are refused in a field, with its title', () => {
+    const form = { properties: { account: { type: 'integer', title: 'Account' } } };
+    expect(readFields(form, () => ['9007199254740991'])).toEqual({ account: 9007199254740991 });
+    expect(() => readFields(form, () => ['9007199254740993'])).toThrow(
+      'Account: the number 9007199254740993 cannot be kept exactly',
+    );
+  });
+
+  test('are shown as they are in a result', () => {
+    expect(pretty('{"account":12345678901234567890}')).toBe('{"account":12345678901234567890}');
+    expect(pretty('{"account":123}')).toBe('{\n  "account": 123\n}');
+  });
 });
 
 describe('hidden characters', () => {
