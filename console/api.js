@@ -9,6 +9,9 @@ export class ApiError extends Error {
   }
 }
 
+/** Whether the server has refused a request, so that asking again is in vain. */
+export const isRefusal = (error) => error instanceof ApiError && error.status < 500 && error.status !== 429;
+
 export const setKey = (key) => sessionStorage.setItem(KEY, key);
 
 function headers(more = {}) {
@@ -54,7 +57,7 @@ export async function follow(id, { on, onState, signal }) {
       }
     } catch (error) {
       if (signal.aborted) return;
-      if (error instanceof ApiError && error.status < 500 && error.status !== 429) throw error;
+      if (isRefusal(error)) throw error;
     }
     onState('lost');
     await new Promise((resolve) => setTimeout(resolve, wait));

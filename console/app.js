@@ -43,6 +43,7 @@ function InboxPage({ inbox }) {
   const [tool, setTool] = useState(null);
   const [decided, setDecided] = useState(new Map());
   const [shown, setShown] = useState(new Map());
+  const [batch, setBatch] = useState(0);
   const list = useRef(null);
   const requests = (value?.requests ?? []).filter((one) => tool === null || one.tool === tool);
   const tools = [...new Set((value?.requests ?? []).flatMap((one) => one.tool ?? []))];
@@ -73,11 +74,11 @@ function InboxPage({ inbox }) {
     <${Failure} error=${error} />
     ${tools.length > 1 && html`<div class="chips" role="group" aria-label="tool"><button class=${tool === null ? 'on' : ''} aria-pressed=${tool === null} onClick=${() => setTool(null)}>all</button>${tools.map((one) => html`<button key=${one} class=${tool === one ? 'on' : ''} aria-pressed=${tool === one} onClick=${() => setTool(one)}>${visible(one)}</button>`)}</div>`}
     ${requests.length > 1 && html`<p class="hint"><button class="quiet" onClick=${() => setOpen(new Set(requests.map(keyOf)))}>Show all in full</button> <span class="keys"><kbd>j</kbd> <kbd>k</kbd> move, <kbd>Enter</kbd> opens, <kbd>a</kbd> <kbd>d</kbd> choose a button</span></p>`}
-    ${tools.map((one) => html`<${Batch} key=${one} tool=${one} shown=${inFull.filter((each) => each.open.tool === one && each.open.kind === 'approval')} onDecided=${reload} />`)}
+    ${tools.map((one) => html`<${Batch} key=${one} tool=${one} shown=${inFull.filter((each) => each.open.tool === one && each.open.kind === 'approval' && !each.request.checking)} onDecided=${() => (setBatch((before) => before + 1), reload())} />`)}
     <div ref=${list}>
       ${requests.map((one) => {
         const key = keyOf(one);
-        return html`<${RequestCard} key=${key} open=${one} isOpen=${open.has(key)} onToggle=${() => toggle(key)} onShown=${(request) => setShown((before) => new Map(before).set(key, request))} onDecided=${(which, as) => (setDecided((before) => new Map(before).set(key, as)), setTimeout(reload, 500))} />`;
+        return html`<${RequestCard} key=${key} open=${one} batch=${batch} isOpen=${open.has(key)} onToggle=${() => toggle(key)} onShown=${(request) => setShown((before) => new Map(before).set(key, request))} onDecided=${(which, as) => (setDecided((before) => new Map(before).set(key, as)), setTimeout(reload, 500))} />`;
       })}
     </div>
     ${value && requests.length === 0 && html`<${Empty} title="Nothing waits for you"><p>${decided.size > 0 ? `${decided.size} decided. ` : ''}Requests appear here by themselves.</p><//>`}

@@ -1,5 +1,5 @@
 // A request to a person: everything that counts is shown before any button.
-import { get, post, runPath } from './api.js';
+import { get, isRefusal, post, runPath } from './api.js';
 import { fieldsOf, parseJson, readFields, readNumber } from './form.js';
 import { Failure, ago, duration, runLink, useNow, visible, visibleJson } from './parts.js';
 import { html, useEffect, useRef, useState } from './vendor/htm-preact.js';
@@ -125,44 +125,76 @@ function Form({ as, request, onDone, onBack }) {
   </form>`;
 }
 
-/** Loads a request with all arguments. */
-export function useRequest({ run, id, digest }, isOpen) {
-  const [loaded, setLoaded] = useState({ request: null, error: null });
+const AGAIN_MS = 2_000;
+
+/**
+ * Loads a request with all arguments; again when `open` or `version` changes, and as long as a worker has to check a
+ * decision about it. `version` of the result is the one for which it was loaded.
+ */
+function useRequest({ run, id, digest, checking, refused }, isOpen, version) {
+  const [loaded, setLoaded] = useState({ request: null, error: null, version });
   useEffect(() => {
-    if (!isOpen) return;
-    get(runPath(run, `/requests/${encodeURIComponent(id)}`)).then(
-      (request) => setLoaded({ request, error: null }),
-      (error) => setLoaded({ request: null, error }),
-    );
-  }, [run, id, digest, isOpen]);
+    if (!isOpen) return undefined;
+    let isOver = false;
+    let timer;
+    const load = async () => {
+      const next = await get(runPath(run, `/requests/${encodeURIComponent(id)}`)).then(
+        (request) => ({ request, error: null }),
+        (error) => ({ error }),
+      );
+      if (isOver) return;
+      setLoaded((before) => ({ ...before, ...next, version }));
+      if (next.error ? !isRefusal(next.error) : next.request.checking) timer = setTimeout(load, AGAIN_MS);
+    };
+    void load();
+    return () => {
+      isOver = true;
+      clearTimeout(timer);
+    };
+  }, [run, id, digest, checking, refused, isOpen, version]);
   return loaded;
 }
 
 export const decide = (run, decisions) => post(runPath(run, '/decisions'), { decisions });
 
-/** A request as a card. `onDecided` is called when the run has recorded a decision. */
-export function RequestCard({ open, isOpen, onToggle, onDecided, onShown, showsRun = true, mayDecide = true }) {
-  const { request, error } = useRequest(open, isOpen);
+/** Returns what has become of the decision that was sent here; null if there is none, or if it was refused, so that another one is possible. */
+function fateOf({ as, isChecked, version }, loaded) {
+  if (as === null) return null;
+  if (!isChecked || loaded.error?.status === 404) return `Decided: ${as}.`;
+  const isAnswered = loaded.version === version && !loaded.error;
+  return isAnswered && !loaded.request.checking ? null : 'A worker checks the decision.';
+}
+
+/** A request as a card. `onDecided` is called when the run has recorded a decision; with another `batch`, it may have recorded one of many. */
+export function RequestCard({ open, isOpen, onToggle, onDecided, onShown, batch = 0, showsRun = true, mayDecide = true }) {
   const [form, setForm] = useState(null);
-  const [state, setState] = useState({ busy: null, error: null, done: null });
+  const [note, setNote] = useState('');
+  const [state, setState] = useState({ busy: null, error: null });
+  // The decision that was sent last. The request is loaded again if it may be refused.
+  const [sent, setSent] = useState({ as: null, isChecked: false, checks: 0 });
+  const version = `${batch} ${sent.checks}`;
+  const loaded = useRequest(open, isOpen, version);
+  const { request, error } = loaded;
+  const done = fateOf({ ...sent, version }, loaded);
+  const isGone = error?.status === 404;
   const now = useNow();
   useEffect(() => {
     if (request) onShown?.(request);
   }, [request]);
   const send = async (as, more = {}) => {
-    setState({ busy: as, error: null, done: null });
+    setState({ busy: as, error: null });
     try {
-      const note = document.getElementById(noteId)?.value.trim();
-      const what = { request: request.id, digest: request.digest, as, ...more, ...(note && { note }) };
+      const reason = note.trim();
+      const what = { request: request.id, digest: request.digest, as, ...more, ...(reason && { note: reason }) };
       const { receipts } = await decide(open.run, [what]);
-      setState({ busy: null, error: null, done: receipts[0]?.checking ? 'A worker checks the decision.' : `Decided: ${as}.` });
-      setForm(null);
+      const isChecked = receipts[0]?.checking === true;
+      setState({ busy: null, error: null });
+      setSent(({ checks }) => ({ as, isChecked, checks: checks + (isChecked ? 1 : 0) }));
       onDecided?.(open, as);
     } catch (failure) {
-      setState({ busy: null, error: failure, done: null });
+      setState({ busy: null, error: failure });
     }
   };
-  const noteId = `note-${open.run}-${open.id}`;
   const [first, ...lines] = open.shown.split('\n').map(visible);
   // Of a call, the second line is what its tool says about it, or its first argument.
   const title = open.kind === 'approval' && lines.length > 0 ? `${visible(open.tool)}: ${lines[0]}` : first;
@@ -184,18 +216,21 @@ export function RequestCard({ open, isOpen, onToggle, onDecided, onShown, showsR
     ${
       isOpen &&
       html`<div class="body">
-        <${Failure} error=${error} />
+        <${Failure} error=${isGone && done ? null : error} />
         ${!request && !error && html`<p class="loading">Loading every argument …</p>`}
         ${request && html`<${Shown} request=${request} />`}
         ${
           request &&
           mayDecide &&
-          !state.done &&
-          (form
-            ? html`<${Form} as=${form} request=${request} onBack=${() => setForm(null)} onDone=${(more) => send(form, more)} />`
-            : html`<label class="note">Note<input id=${noteId} placeholder="a reason, for the agent (optional)" maxlength="2000" autocomplete="off" /></label>
-                <div class="buttons">
-                  ${request.decisions.map(
+          !isGone &&
+          // What is written stays until the decision counts: a worker may refuse it.
+          html`<div hidden=${done !== null}>
+            ${sent.as !== null && request.refused && html`<${Failure} error=${{ message: `The decision was refused: ${request.refused}` }} />`}
+            <label class="note">Note<input value=${note} onInput=${(event) => setNote(event.target.value)} placeholder="a reason, for the agent (optional)" maxlength="2000" autocomplete="off" /></label>
+            ${form
+              ? html`<${Form} as=${form} request=${request} onBack=${() => setForm(null)} onDone=${(more) => send(form, more)} />`
+              : html`<div class="buttons">
+                  ${(done === null ? request.decisions : []).map(
                     (as, index) => html`<button
                       key=${as}
                       data-as=${as}
@@ -206,10 +241,12 @@ export function RequestCard({ open, isOpen, onToggle, onDecided, onShown, showsR
                       ${state.busy === as ? '…' : ((request.server !== undefined && TOLD[as]) || WORDS[as])}
                     </button>`,
                   )}
-                </div>`)
+                </div>`}
+          </div>`
         }
         ${request && !mayDecide && html`<p class="hint">You may read this request, and not decide about it.</p>`}
-        ${state.done && html`<p class="done" role="status">${state.done}</p>`}
+        ${!done && !isGone && request?.checking && html`<p class="hint">A worker has to check a decision about it first.</p>`}
+        ${done && html`<p class="done" role="status">${done}</p>`}
         <${Failure} error=${state.error} />
         ${showsRun && html`<p class="hint"><a href=${runLink(open.run)}>Open run ${visible(open.run)}</a></p>`}
       </div>`

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
-import { type Browser, type Page, chromium } from 'playwright-core';
-import type { TestContext } from 'vitest';
+import { type Browser, type Locator, type Page, chromium } from 'playwright-core';
+import { type TestContext, expect } from 'vitest';
 import { keyOf } from './http-desk.js';
 
 const PATHS = ['/usr/bin/chromium', '/usr/bin/google-chrome'];
@@ -57,4 +57,11 @@ export async function openConsole(
   await opened.page.fill('input[name=key]', keyOf('ann'));
   await opened.page.keyboard.press('Enter');
   return opened;
+}
+
+/** Waits until a card is rendered again, as it is every second. */
+export async function rendersAgain(card: Locator): Promise<void> {
+  const age = async (): Promise<string> => await card.locator('time').first().innerText();
+  const before = await age();
+  await expect.poll(age, { timeout: WAIT_MS }).not.toBe(before);
 }

@@ -1,0 +1,142 @@
+import type { Browser, Locator } from 'playwright-core';
+import { type TestContext, afterAll, beforeAll, expect, test } from 'vitest';
+import {
+  type ConsolePage,
+  openConsole,
+  rendersAgain,
+  startChromium,
+} from '../support/console-pages.js';
+import { type Gate, gate } from '../support/gate.js';
+import { type HttpDesk, openHttpDesk } from '../support/http-desk.js';
+
+/** Decisions of the console that a worker checks before they count, and what a person writes for them. */
+let desk: HttpDesk;
+let browser: Browser | null;
+/** Whether a decision may be made; a test changes it. */
+let check: () => boolean | Promise<boolean> = () => true;
+
+beforeAll(async () => {
+  desk = await openHttpDesk(['ann'], {}, { mayDecide: async () => await check() });
+  browser = await startChromium();
+});
+afterAll(async () => {
+  await browser?.close();
+  await desk.close();
+});
+
+const openPage = async (context: TestContext, hash: string): Promise<ConsolePage> =>
+  await openConsole(context, { browser, url: desk.url, hash, width: 360 });
+
+const cardOf = ({ page }: ConsolePage, id: string): Locator =>
+  page.locator(`[data-request="${id} r1"]`);
+
+/** The next decisions wait at the gate for their check, which refuses them. */
+function refuseAt(): Gate {
+  const held = gate();
+  check = async () => {
+    await held.wait();
+    return false;
+  };
+  return held;
+}
+
+const REFUSED = 'The decision was refused: ';
+const CHECKED = 'A worker checks the decision.';
+
+test.for([
+  { where: 'run', euros: 71 },
+  { where: 'inbox', euros: 72 },
+])(
+  'a decision that the check has refused can be made again, with the reason: $where',
+  async ({ where, euros }, context) => {
+    const { id } = await desk.asking(euros);
+    const held = refuseAt();
+    const opened = await openPage(context, where === 'run' ? `/run/${id}` : '/inbox');
+    const card = cardOf(opened, id);
+    if (where === 'inbox') await card.locator('.summary').click();
+    await card.locator('[data-as=approve]').click();
+    await card.getByText(CHECKED).waitFor();
+    held.release();
+    await card.getByText(REFUSED).waitFor();
+    // The same decision, refused for the same reason again.
+    await card.locator('[data-as=approve]').click();
+    await expect
+      .poll(async () => (await desk.client.status(id)).decisions?.length, { timeout: 20_000 })
+      .toBe(2);
+    await card.locator('[data-as=approve]:enabled').waitFor();
+    check = () => true;
+    await card.locator('[data-as=approve]').click();
+    expect((await desk.client.result(id)).answer).toBe(`done: paid ${euros}`);
+    await card.waitFor({ state: 'detached' });
+    expect(opened.faults).toEqual([]);
+    await opened.page.close();
+  },
+);
+
+test('a card that is opened while the decision of another person is checked can be decided after its refusal', async (context) => {
+  const { id, request } = await desk.asking(73);
+  const held = refuseAt();
+  const decision = { request: 'r1', digest: request.digest, as: 'approve' };
+  await desk.send(`/v1/runs/${id}/decisions`, { body: { decisions: [decision] } });
+  const opened = await openPage(context, `/run/${id}`);
+  const card = cardOf(opened, id);
+  await card.locator('[data-as=approve]:disabled').waitFor();
+  held.release();
+  await card.locator('[data-as=approve]:enabled').waitFor();
+  expect(await card.locator('.rows').first().innerText()).toMatch(/last decision\s+refused: /);
+  await opened.page.close();
+  await desk.client.cancel(id);
+});
+
+test('decisions about several requests that the check has refused are shown at each of them', async (context) => {
+  const asked = [await desk.asking(74), await desk.asking(75)];
+  check = () => false;
+  const opened = await openPage(context, '/inbox');
+  const cards = asked.map(({ id }) => cardOf(opened, id));
+  for (const card of cards) await card.locator('.summary').click();
+  for (const card of cards) await card.locator('.exact').waitFor();
+  await opened.page.getByRole('button', { name: 'Approve 2' }).click();
+  for (const card of cards) await card.getByText('last decision').waitFor();
+  check = () => true;
+  await opened.page.getByRole('button', { name: 'Deny 2' }).click();
+  for (const card of cards) await card.waitFor({ state: 'detached' });
+  expect(desk.paid.filter((euros) => euros === 74 || euros === 75)).toEqual([]);
+  await opened.page.close();
+});
+
+test('an edit with a number that a program would change is not sent; what is typed stays until the decision counts', async (context) => {
+  const { id } = await desk.asking(76);
+  const opened = await openPage(context, `/run/${id}`);
+  const card = cardOf(opened, id);
+  const note = card.locator('label.note input');
+  await note.fill('76 is too much');
+  await card.locator('[data-as=edit]').click();
+  const typed = card.locator('textarea[name=arguments]');
+  const submit = card.locator('form.decide button.primary');
+  await typed.fill('{"euros": 12345678901234567890}');
+  await submit.click();
+  await card
+    .getByText(
+      'the number 12345678901234567890 cannot be kept exactly; send it as text: "12345678901234567890"',
+    )
+    .waitFor();
+  expect((await desk.client.status(id)).pending).toMatchObject([{ id: 'r1' }]);
+  await typed.fill('{"euros": 77}');
+  await rendersAgain(card);
+  check = () => false;
+  await submit.click();
+  await card.getByText(REFUSED).waitFor();
+  expect([await typed.inputValue(), await note.inputValue()]).toEqual([
+    '{"euros": 77}',
+    '76 is too much',
+  ]);
+  check = () => true;
+  const sent = opened.page.waitForRequest(/\/decisions$/);
+  await submit.click();
+  expect((await sent).postDataJSON()).toMatchObject({
+    decisions: [{ as: 'edit', arguments: { euros: 77 }, note: '76 is too much' }],
+  });
+  expect((await desk.client.result(id)).answer).toContain('paid 77');
+  expect(opened.faults).toEqual([]);
+  await opened.page.close();
+});
