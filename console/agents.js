@@ -21,14 +21,14 @@ export function RunRows({ rows, showsAgent = true }) {
   </ul>`;
 }
 
-/** One field of a form from a JSON schema. Objects and lists are written as JSON. */
+/** One field of a form from a JSON schema. Objects and lists are written as JSON. What is there first is a default, so that rendering again changes no field. */
 function Field({ name, schema, isRequired }) {
   const { type, enum: choices, description, default: preset } = schema;
   const title = html`<span>${name}${isRequired ? '' : html` <i>optional</i>`}${description && html` <i>${description}</i>`}</span>`;
   if (choices) return html`<label>${title}<select name=${name}>${!isRequired && html`<option value=""></option>`}${choices.map((one) => html`<option value=${JSON.stringify(one)}>${String(one)}</option>`)}</select></label>`;
-  if (type === 'boolean') return html`<label class="check"><input type="checkbox" name=${name} checked=${preset === true} /> ${title}</label>`;
-  if (type === 'number' || type === 'integer') return html`<label>${title}<input name=${name} type="number" step=${type === 'integer' ? 1 : 'any'} required=${isRequired} value=${preset} /></label>`;
-  if (type === 'string') return html`<label>${title}<input name=${name} required=${isRequired} value=${preset} autocomplete="off" /></label>`;
+  if (type === 'boolean') return html`<label class="check"><input type="checkbox" name=${name} defaultChecked=${preset === true} /> ${title}</label>`;
+  if (type === 'number' || type === 'integer') return html`<label>${title}<input name=${name} type="number" step=${type === 'integer' ? 1 : 'any'} required=${isRequired} defaultValue=${preset} /></label>`;
+  if (type === 'string') return html`<label>${title}<input name=${name} required=${isRequired} defaultValue=${preset} autocomplete="off" /></label>`;
   return html`<label>${title}<textarea name=${name} rows="3" placeholder="JSON" spellcheck="false" required=${isRequired}></textarea></label>`;
 }
 

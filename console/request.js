@@ -51,7 +51,7 @@ function Shown({ request }) {
   `;
 }
 
-/** The fields of a form that an MCP server asks for. */
+/** The fields of a form that an MCP server asks for. What is there first is a default, so that rendering again changes no field. */
 function Fields({ form }) {
   return fieldsOf(form).map(({ name, title, about, isNeeded, isList, isNumber, choices, first, firstText }, at) => {
     const control = choices
@@ -59,7 +59,7 @@ function Fields({ form }) {
           ${!isList && html`<option value="">…</option>`}
           ${choices.map(([value, text]) => html`<option value=${JSON.stringify(value)} selected=${first.includes(value)}>${text}</option>`)}
         </select>`
-      : html`<input name=${`field ${at}`} type=${isNumber ? 'number' : 'text'} step="any" required=${isNeeded} value=${firstText} autocomplete="off" />`;
+      : html`<input name=${`field ${at}`} type=${isNumber ? 'number' : 'text'} step="any" required=${isNeeded} defaultValue=${firstText} autocomplete="off" />`;
     return html`<label key=${name}>${title}${isNeeded ? '' : ' (optional)'}${about && html` <small>${about}</small>`}${control}</label>`;
   });
 }
@@ -117,7 +117,7 @@ function Form({ as, request, onDone, onBack }) {
     ${
       as === 'some' &&
       request.view.actions.map(
-        ({ id, tool, asks }) => html`<label class="check"><input type="checkbox" name="action" value=${id} checked=${!asks} /> <code>${id}</code> ${tool}</label>`,
+        ({ id, tool, asks }) => html`<label class="check"><input type="checkbox" name="action" value=${id} defaultChecked=${!asks} /> <code>${id}</code> ${tool}</label>`,
       )
     }
     <${Failure} error=${problem} />

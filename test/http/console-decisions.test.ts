@@ -140,3 +140,37 @@ test('an edit with a number that a program would change is not sent; what is typ
   expect(opened.faults).toEqual([]);
   await opened.page.close();
 });
+
+test('the actions of a plan that a person chooses stay chosen', async (context) => {
+  const { id } = await desk.asking(78);
+  const opened = await openConsole(context, {
+    browser,
+    url: desk.url,
+    hash: `/run/${id}`,
+    // The request as that of a plan.
+    prepare: async (page) =>
+      await page.route(/\/requests\/r1$/, async (route) => {
+        const response = await route.fetch();
+        const { view, ...request } = await response.json();
+        const action = { tool: 'pay', arguments: [] };
+        const actions = [
+          { ...action, id: 'a1', asks: true },
+          { ...action, id: 'a2', asks: false },
+        ];
+        const json = { ...request, decisions: ['some'], view: { ...view, actions } };
+        await route.fulfill({ response, json });
+      }),
+  });
+  const card = cardOf(opened, id);
+  await card.locator('[data-as=some]').click();
+  await card.locator('input[value=a1]').check();
+  await card.locator('input[value=a2]').uncheck();
+  await rendersAgain(card);
+  const sent = opened.page.waitForRequest(/\/decisions$/);
+  await card.locator('form.decide button.primary').click();
+  expect((await sent).postDataJSON()).toMatchObject({
+    decisions: [{ as: 'some', actions: ['a1'] }],
+  });
+  await opened.page.close();
+  await desk.client.cancel(id);
+});

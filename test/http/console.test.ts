@@ -17,6 +17,8 @@ import { callsIn, serveAsking } from '../support/asking-server.js';
 import {
   type ConsolePage,
   openConsole,
+  openLocked,
+  rendersAgain,
   startChromium,
 } from '../support/console-pages.js';
 import { gate } from '../support/gate.js';
@@ -228,6 +230,7 @@ test('what an MCP server asks is a form with its fields, and an address that onl
   await card('r1').locator('form.decide button.primary').click();
   await card('r2').locator('[data-as=answer]').click();
   await card('r2').locator('input[type=number]').fill('20');
+  await rendersAgain(card('r2'));
   await card('r2').locator('form.decide button.primary').click();
   const link = card('r3').getByRole('link', { name: 'Open pay.example' });
   await link.waitFor();
