@@ -248,20 +248,25 @@ export function ChatPage({ id }) {
   const run = useRun(id);
   const { view, status, failure } = run;
   const [text, setText] = useState('');
-  const [sent, setSent] = useState({ busy: false, error: null, id: crypto.randomUUID() });
+  const [sent, setSent] = useState({ busy: false, error: null });
+  // The same id until these words are delivered: a message that is sent twice is one message, and other words are another one.
+  const message = useRef({ text: null, id: null });
   const end = useRef(null);
   useEffect(() => end.current?.scrollIntoView({ block: 'end' }), [view.version, status?.pending.length]);
   const send = async (event) => {
     event?.preventDefault();
     if (text.trim() === '' || sent.busy) return;
-    setSent({ ...sent, busy: true, error: null });
+    if (message.current.text !== text) message.current = { text, id: crypto.randomUUID() };
+    const mine = message.current;
+    setSent({ busy: true, error: null });
     try {
-      // The same id until it is delivered: a message that is sent twice is one message.
-      await post(runPath(id, '/messages'), { message: text, id: sent.id });
-      setText('');
-      setSent({ busy: false, error: null, id: crypto.randomUUID() });
+      await post(runPath(id, '/messages'), { message: text, id: mine.id });
+      if (message.current === mine) message.current = { text: null, id: null };
+      // What was typed meanwhile stays.
+      setText((now) => (now === text ? '' : now));
+      setSent({ busy: false, error: null });
     } catch (error) {
-      setSent({ ...sent, busy: false, error });
+      setSent({ busy: false, error });
     }
   };
   const key = (event) => event.key === 'Enter' && !event.shiftKey && !event.isComposing && send(event);

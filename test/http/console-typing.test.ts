@@ -1,9 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import type { Browser, Page } from 'playwright-core';
 import { type TestContext, afterAll, beforeAll, expect, test } from 'vitest';
 import { type ConsolePage, openConsole, startChromium } from '../support/console-pages.js';
+import { gate } from '../support/gate.js';
 import { type HttpDesk, openHttpDesk } from '../support/http-desk.js';
 
-/** What a person types in the console. */
+/** What a person types in the console, and the pages of its lists. */
 let desk: HttpDesk;
 let browser: Browser | null;
 
@@ -22,6 +24,72 @@ const openPage = async (
   prepare?: (page: Page) => Promise<void>,
 ): Promise<ConsolePage> =>
   await openConsole(context, { browser, url: desk.url, hash, ...(prepare && { prepare }) });
+
+/** An open run in which each message is answered. */
+async function chatting(): Promise<string> {
+  const id = `chat-${randomUUID()}`;
+  desk.talker.on(id, ({ number }) => Promise.resolve(`reply ${number}`));
+  await desk.client.start('talker', { message: id, id, open: true });
+  await desk.client.result(id, { turn: 1 });
+  return id;
+}
+
+const unknown = { error: { code: 'no_worker', message: 'the message may still take effect' } };
+
+test('a message that is sent again is one message, and other words are another one', async (context) => {
+  const id = await chatting();
+  const { page, faults } = await openPage(context, `/chat/${id}`);
+  let lost = 0;
+  await page.route(/\/messages$/, async (route) => {
+    await route.fetch();
+    lost += 1;
+    await route.fulfill({ status: 503, json: unknown });
+  });
+  const composer = page.locator('#composer');
+  await composer.fill('first words');
+  await page.keyboard.press('Enter');
+  await page.getByText('may still take effect').waitFor();
+  await page.keyboard.press('Enter');
+  await expect.poll(() => lost).toBe(2);
+  await page.locator('.composer button:enabled').waitFor();
+  await page.unroute(/\/messages$/);
+  // A message that comes during a turn joins it.
+  await page.locator('.said.agent p', { hasText: 'reply 2' }).waitFor();
+  await composer.fill('corrected words');
+  await page.keyboard.press('Enter');
+  await page.locator('.said.agent p', { hasText: 'reply 3' }).waitFor();
+  expect(await page.locator('.said.user p').allInnerTexts()).toEqual([
+    id,
+    'first words',
+    'corrected words',
+  ]);
+  expect(await composer.inputValue()).toBe('');
+  expect(faults).toEqual([]);
+  await page.close();
+  await desk.client.cancel(id);
+});
+
+test('what is typed while a message is sent stays', async (context) => {
+  const id = await chatting();
+  const { page, faults } = await openPage(context, `/chat/${id}`);
+  const held = gate();
+  await page.route(/\/messages$/, async (route) => {
+    await held.wait();
+    await route.continue();
+  });
+  const composer = page.locator('#composer');
+  await composer.fill('first words');
+  await page.keyboard.press('Enter');
+  await page.locator('.composer button:disabled').waitFor();
+  await composer.fill('later words');
+  held.release();
+  await page.locator('.said.agent p', { hasText: 'reply 2' }).waitFor();
+  await page.locator('.composer button:enabled').waitFor();
+  expect(await composer.inputValue()).toBe('later words');
+  expect(faults).toEqual([]);
+  await page.close();
+  await desk.client.cancel(id);
+});
 
 const SCHEMA = {
   type: 'object',
