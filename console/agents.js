@@ -8,7 +8,7 @@ export function RunRows({ rows, showsAgent = true }) {
   const now = useNow();
   return html`<ul class="runs">
     ${rows.map(
-      (row) => html`<li key=${row.id}>
+      (row) => html`<li key=${row.runId}>
         <a href=${runLink(row.id)}>
           <span class="id">${visible(row.id)}</span>
           <${Status} name=${row.status} />
@@ -119,20 +119,39 @@ export function AgentsPage({ name }) {
 
 const FILTERS = ['', 'waiting_decision', 'working', 'blocked', 'waiting_message', 'ended'];
 
+/** The runs of a status. Below older pages, the newest one stays as it was: a run that a later one pushes out of it is on no other page. */
+function RunList({ status }) {
+  const [older, setOlder] = useState({ pages: [], busy: false, error: null });
+  const { value, error } = useLoaded(() => get('/v1/runs', { status, limit: 30 }), [], { every: 5_000 });
+  const pages = older.pages.length > 0 ? older.pages : value ? [value] : [];
+  // A run that has ended meanwhile may be on a second page, too.
+  const rows = [...new Map(pages.flatMap((page) => page.rows).map((row) => [row.runId, row])).values()];
+  const { cursor } = pages.at(-1) ?? {};
+  const next = async () => {
+    setOlder({ ...older, busy: true, error: null });
+    try {
+      const page = await get('/v1/runs', { status, limit: 30, cursor });
+      setOlder({ pages: [...pages, page], busy: false, error: null });
+    } catch (failure) {
+      setOlder({ ...older, busy: false, error: failure });
+    }
+  };
+  return html`
+    <${Failure} error=${error} />
+    ${older.pages.length > 0 && html`<p class="hint">Newer runs are not shown. <button class="quiet" onClick=${() => setOlder({ pages: [], busy: false, error: null })}>Back to the newest</button></p>`}
+    ${value && rows.length === 0 && html`<${Empty} title="No runs"><p><a href="#/agents">Start one</a></p><//>`}
+    <${RunRows} rows=${rows} />
+    <${Failure} error=${older.error} />
+    ${cursor && html`<button class="quiet" disabled=${older.busy} onClick=${next}>Older</button>`}
+  `;
+}
+
 export function RunsPage() {
   const [status, setStatus] = useState('');
-  const [more, setMore] = useState([]);
-  const { value, error } = useLoaded(() => get('/v1/runs', { status, limit: 30 }), [status], { every: 5_000 });
-  const rows = [...(value?.rows ?? []), ...more.flatMap((page) => page.rows)];
-  const cursor = more.length > 0 ? more.at(-1).cursor : value?.cursor;
-  const next = async () => setMore([...more, await get('/v1/runs', { status, limit: 30, cursor })]);
   const words = { '': 'all', waiting_decision: 'wait for a person', waiting_message: 'wait for a message' };
   return html`<div class="runs-page">
     <h1>Runs</h1>
-    <div class="chips" role="group" aria-label="status">${FILTERS.map((one) => html`<button key=${one} class=${one === status ? 'on' : ''} aria-pressed=${one === status} onClick=${() => (setMore([]), setStatus(one))}>${words[one] ?? one}</button>`)}</div>
-    <${Failure} error=${error} />
-    ${value && rows.length === 0 && html`<${Empty} title="No runs"><p><a href="#/agents">Start one</a></p><//>`}
-    <${RunRows} rows=${rows} />
-    ${cursor && html`<button class="quiet" onClick=${next}>Older</button>`}
+    <div class="chips" role="group" aria-label="status">${FILTERS.map((one) => html`<button key=${one} class=${one === status ? 'on' : ''} aria-pressed=${one === status} onClick=${() => setStatus(one)}>${words[one] ?? one}</button>`)}</div>
+    <${RunList} key=${status} status=${status} />
   </div>`;
 }

@@ -130,3 +130,74 @@ test('a start form keeps what is typed over its defaults, and sends no number th
   expect(faults).toEqual([]);
   await page.close();
 });
+
+const row = (id: string) => ({
+  id,
+  runId: `${id}-1`,
+  agent: 'desk',
+  status: 'completed',
+  reason: 'answer',
+  startedAt: '2026-11-27T00:00:00.000Z',
+});
+
+test('a list of runs loses none between its pages, and shows why a page could not be read', async (context) => {
+  let newest = ['b', 'c'];
+  const older = gate();
+  const failures = ['try again'];
+  const { page, faults } = await openPage(context, '/runs', async (prepared) => {
+    await prepared.route(/\/v1\/runs\?/, async (route) => {
+      const query = new URL(route.request().url()).searchParams;
+      if (query.get('cursor') === null) {
+        return await route.fulfill({ json: { rows: newest.map(row), cursor: 'next' } });
+      }
+      const message = failures.pop();
+      if (message !== undefined)
+        return await route.fulfill({ status: 503, json: { error: { message } } });
+      await older.wait();
+      // One of them has ended meanwhile, so it is on this page, too.
+      return await route.fulfill({ json: { rows: ['b', 'd'].map(row), cursor: null } });
+    });
+  });
+  const ids = page.locator('.runs .id');
+  const next = page.getByRole('button', { name: 'Older' });
+  await next.click();
+  await page.getByText('try again').waitFor();
+  expect(await ids.allInnerTexts()).toEqual(['b', 'c']);
+  await next.click();
+  newest = ['a', 'b'];
+  older.release();
+  await page.locator('.runs .id', { hasText: 'd' }).waitFor();
+  const polled = () => page.waitForResponse((response) => response.url().endsWith('limit=30'));
+  await polled();
+  await polled();
+  expect(await ids.allInnerTexts()).toEqual(['b', 'c', 'd']);
+  await page.getByRole('button', { name: 'Back to the newest' }).click();
+  expect(await ids.allInnerTexts()).toEqual(['a', 'b']);
+  expect(faults).toEqual([]);
+  await page.close();
+});
+
+test('a page of runs that arrives after another status was chosen is not added to its list', async (context) => {
+  const older = gate();
+  const { page, faults } = await openPage(context, '/runs', async (prepared) => {
+    await prepared.route(/\/v1\/runs\?/, async (route) => {
+      const query = new URL(route.request().url()).searchParams;
+      const isOlder = query.get('cursor') !== null;
+      if (isOlder) await older.wait();
+      const rows = isOlder ? ['old'] : query.get('status') === null ? ['new'] : ['blocked'];
+      await route.fulfill({ json: { rows: rows.map(row), cursor: isOlder ? null : 'next' } });
+    });
+  });
+  const ids = page.locator('.runs .id');
+  const late = page.waitForResponse(/cursor=next/);
+  await page.getByRole('button', { name: 'Older' }).click();
+  await page.getByRole('button', { name: 'blocked' }).click();
+  await page.locator('.runs .id', { hasText: 'blocked' }).waitFor();
+  older.release();
+  await (await late).finished();
+  // What was loaded after it is shown, so it would be shown, too.
+  await page.waitForResponse(/status=blocked/);
+  expect(await ids.allInnerTexts()).toEqual(['blocked']);
+  expect(faults).toEqual([]);
+  await page.close();
+});
