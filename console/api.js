@@ -12,6 +12,8 @@ export class ApiError extends Error {
 /** Whether the server has refused a request, so that asking again is in vain. */
 export const isRefusal = (error) => error instanceof ApiError && error.status < 500 && error.status !== 429;
 
+export const hasKey = () => sessionStorage.getItem(KEY) !== null;
+
 export const setKey = (key) => sessionStorage.setItem(KEY, key);
 
 function headers(more = {}) {

@@ -1,5 +1,5 @@
 // The console: an inbox of what waits for people, runs, chats, and agents. See docs/server.md.
-import { get, setKey } from './api.js';
+import { get, hasKey, setKey } from './api.js';
 import { AgentsPage, RunsPage } from './agents.js';
 import { Empty, Failure, useLoaded, visible } from './parts.js';
 import { RequestCard, decide } from './request.js';
@@ -88,16 +88,22 @@ function InboxPage({ inbox }) {
   </div>`;
 }
 
-function SignIn({ onKey }) {
+/** Asks for a key. `error`: why the one of this tab is of no use, unless it is unknown. */
+function SignIn({ onKey, error }) {
+  const [problem, setProblem] = useState(error);
   const submit = (event) => {
     event.preventDefault();
-    setKey(new FormData(event.target).get('key').trim());
+    const key = new FormData(event.target).get('key').trim();
+    // A header takes no other character, and the server has no such key.
+    if (!/^[\x21-\x7e]+$/.test(key)) return setProblem({ message: 'A key has visible ASCII characters only, and no space.' });
+    setKey(key);
     onKey();
   };
   return html`<main class="sign-in"><form onSubmit=${submit}>
     <h1>perdure</h1>
     <label>Key<input name="key" type="password" autocomplete="current-password" required autofocus /></label>
     <p class="hint">One of PERDURE_SERVE_KEYS, or a token. It stays in this tab.</p>
+    <${Failure} error=${problem} />
     <button class="primary">Open</button>
   </form></main>`;
 }
@@ -141,7 +147,8 @@ function App() {
     const count = inbox.value?.requests.length ?? 0;
     document.title = `${count > 0 ? `(${count}) ` : ''}${page === 'run' || page === 'chat' ? visible(id ?? '') : 'perdure'}`;
   }, [inbox.value, page, id]);
-  if (me.error?.status === 401) return html`<${SignIn} onKey=${() => location.reload()} />`;
+  const isUnknown = me.error?.status === 401;
+  if (isUnknown || (me.error && hasKey())) return html`<${SignIn} error=${isUnknown ? null : me.error} onKey=${() => location.reload()} />`;
   if (me.error && !me.value) return html`<main><${Failure} error=${me.error} /></main>`;
   const tab = { chat: 'run' }[page] ?? page;
   const count = inbox.value?.requests.length ?? 0;

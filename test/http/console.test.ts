@@ -253,3 +253,18 @@ test('an address that was cut shows what is missing, and no empty page', async (
   expect(faults).toEqual([]);
   await page.close();
 });
+
+test('a key that no header can carry is refused, and one that is stored does not lock the tab', async (context) => {
+  const { page, faults } = await openLocked(context, { browser, url: desk.url, hash: '/runs' });
+  await page.fill('input[name=key]', 'ключ-ключ-ключ-ключ');
+  await page.keyboard.press('Enter');
+  await page.getByText('A key has visible ASCII characters only').waitFor();
+  await page.evaluate(`sessionStorage.setItem('perdure-key', 'ключ-ключ-ключ-ключ')`);
+  await page.reload();
+  await page.locator('.failure').waitFor();
+  await page.fill('input[name=key]', keyOf('ann'));
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'Runs' }).waitFor();
+  expect(faults).toEqual([]);
+  await page.close();
+});
