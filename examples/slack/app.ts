@@ -130,6 +130,7 @@ async function openForm(api: HttpClient, action: SlackAction): Promise<void> {
   }
   const { digest, decisions, view, fix } = request;
   const rows = [...view.fields, ...view.arguments].map(([name, text]) => `${name}: ${text}`);
+  const parsed = (view.parsed ?? []).map(([name, text]) => `the tool gets ${name}: ${text}`);
   const actions = view.actions.map(
     ({ id: number, tool, arguments: given }) =>
       `${number}. ${tool} ${given.map(([name, text]) => `${name}: ${text}`).join(', ')}`,
@@ -137,7 +138,7 @@ async function openForm(api: HttpClient, action: SlackAction): Promise<void> {
   const foreign = view.foreign.flatMap(({ title, texts }) =>
     texts.map((text) => `${title}: ${text}`),
   );
-  const blocks = [view.headline, ...rows, ...actions, ...foreign].flatMap(sections);
+  const blocks = [view.headline, ...rows, ...parsed, ...actions, ...foreign].flatMap(sections);
   const offered = DECISIONS.filter((name) => decisions.includes(name));
   // What cannot be shown whole is not decided here.
   if (blocks.length > MAX_BLOCKS || offered.length === 0) {
@@ -195,9 +196,12 @@ async function decide(api: HttpClient, { user, view }: SlackAction): Promise<Blo
   const note = values['note']?.['note']?.value ?? '';
   const said = as === 'answer' ? { result: note } : note !== '' && { note };
   const decision = { request, digest, as, ...said };
-  const refusal = await api.decide({ run, decisions: [decision] }).catch(refusalOf);
-  if (refusal instanceof HttpRequestError) return problem(refusal.message);
-  const text = `<@${user.id}> has decided: ${as}`;
+  const made = await api.decide({ run, decisions: [decision] }).catch(refusalOf);
+  if (made instanceof HttpRequestError) return problem(made.message);
+  // A worker may refuse it; the request then stays open, and says why.
+  const text = made.receipts.some(({ checking }) => checking)
+    ? `The decision of <@${user.id}> is being checked: ${as}. If it is refused, Review says why.`
+    : `<@${user.id}> has decided: ${as}`;
   // The decision counts, even if Slack does not hear of it.
   await callSlack('chat.postMessage', { ...thread, text }).catch(console.error);
   return { response_action: 'clear' };

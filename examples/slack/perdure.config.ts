@@ -1,7 +1,7 @@
 // A refund desk in Slack: the conversation is a thread, and so are its approvals. See README.md.
 import { type Notice, defineAgent, defineConfig, defineTool } from 'perdure';
 import { z } from 'zod';
-import { callSlack, plain, threadOf } from './slack.js';
+import { callSlack, plain, postText, threadOf } from './slack.js';
 
 const refund = defineTool({
   name: 'refund',
@@ -48,9 +48,10 @@ export default defineConfig({
       // Retried until Slack has the answer, also over a restart.
       async remember({ outcome }, { run }) {
         const thread = threadOf(run.id);
-        const text = outcome.answer ?? `This turn has ended without an answer (${outcome.reason}).`;
-        const blocks = [{ type: 'section', text: plain(text.slice(0, 2_900)) }];
-        if (thread) await callSlack('chat.postMessage', { ...thread, text: 'The answer.', blocks });
+        // An answer may be empty, and Slack refuses an empty text.
+        const none = `This turn has ended without an answer (${outcome.reason}).`;
+        const text = outcome.answer?.trim() ? outcome.answer : none;
+        if (thread) await postText(thread, 'The answer.', text);
       },
     }),
   ],

@@ -24,12 +24,25 @@ export async function callSlack(method: string, body: Block): Promise<void> {
 /** Text as it is: Slack finds no link, mention, or format in it. */
 export const plain = (text: string) => ({ type: 'plain_text', text, emoji: false });
 
+/** UTF-16 units of a section: Slack takes 3,000 characters, however it counts them. */
 const SECTION = 2_900;
 
-/** A text of any length, in sections that Slack accepts. */
+/** A text of any length, in sections that Slack accepts. None is cut within a character. */
 export function sections(text: string): readonly Block[] {
-  const parts = text.match(new RegExp(`[^]{1,${SECTION}}`, 'gu')) ?? [];
+  const parts = text.match(new RegExp(`[^]{1,${SECTION}}(?![\\udc00-\\udfff])`, 'g')) ?? [];
   return parts.map((part) => ({ type: 'section', text: plain(part) }));
+}
+
+/** Slack refuses a message whose sections have more than about 12,000 characters together. */
+const SECTIONS_PER_MESSAGE = 3;
+
+/** Posts a text of any length, as one message or several. `title`: for notifications. */
+export async function postText(to: Thread, title: string, text: string): Promise<void> {
+  const all = sections(text);
+  for (let at = 0; at < all.length; at += SECTIONS_PER_MESSAGE) {
+    const blocks = all.slice(at, at + SECTIONS_PER_MESSAGE);
+    await callSlack('chat.postMessage', { ...to, text: title, blocks });
+  }
 }
 
 const OLDEST_S = 300;

@@ -3,10 +3,14 @@ import { text as textOf } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { createSlackApp } from '../../examples/slack/app.js';
 import config from '../../examples/slack/perdure.config.js';
+import { postText } from '../../examples/slack/slack.js';
+import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
 import { createServer, listen } from '../../src/http.js';
 import { replyCall, replyText } from '../../src/testing/replies.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
+import { defineTool } from '../../src/tools/define-tool.js';
 import { clientOf } from '../support/clerk.js';
 import { keyOf } from '../support/http-desk.js';
 import { httpServer, type HttpServer } from '../support/http-server.js';
@@ -16,11 +20,31 @@ const SECRET = 'slack-signing-secret-of-a-test';
 const ANN = 'U1';
 const BOB = 'U2';
 
+interface Section {
+  readonly text: { readonly text: string };
+}
+
 interface Call {
   readonly method: string;
   // oxlint-disable-next-line typescript/no-explicit-any -- a test reads any field
   readonly body: any;
 }
+
+/** An agent whose tool gets more than the model has written. */
+const paying = defineAgent({
+  name: 'paying',
+  instructions: 'x',
+  tools: [
+    defineTool({
+      name: 'pay',
+      description: 'pays',
+      input: z.object({ order: z.number(), euros: z.number().default(77_777) }),
+      effect: 'keyed',
+      execute: () => Promise.resolve('paid'),
+    }),
+  ],
+  rules: [{ tool: 'pay', then: 'ask' }],
+});
 
 let rig: Rig;
 let stub: Stub;
@@ -38,7 +62,8 @@ beforeAll(async () => {
   });
   vi.stubEnv('SLACK_API', slack.url);
   vi.stubEnv('SLACK_SIGNING_SECRET', SECRET);
-  const { agents, notify } = config;
+  const { notify } = config;
+  const agents = [...config.agents, paying];
   const env = { PERDURE_HOME: rig.home, PERDURE_MODEL: 'stub', OPENAI_BASE_URL: stub.baseUrl };
   await rig.worker(agents, { ...(notify && { notify }), env });
   client = await clientOf(rig);
@@ -190,6 +215,64 @@ describe('a refund in a thread', () => {
     await called('chat.postMessage', (text) => text.includes('It was denied.'));
     expect(JSON.stringify(stub.requests.at(-1)?.body)).toContain('too late');
     await client.cancel('slack-C1-1800.1');
+  });
+});
+
+describe('a decision', () => {
+  test('shows what the tool gets', async () => {
+    calls = [];
+    const id = 'slack-C1-1850.1';
+    stub.scriptFor('pay order 17', replyCall('pay', { order: 17 }));
+    await client.start('paying', { message: 'pay order 17', id, by: 'ann' });
+    const post = await called('chat.postMessage', (text) => text.includes('Review'));
+    const { blocks } = await review(BOB, post);
+    expect(JSON.stringify(blocks)).toContain('the tool gets euros: 77777');
+    await client.cancel(id);
+  });
+
+  test('that a worker has to check is not called made', async () => {
+    calls = [];
+    stub.script(replyCall('refund', { order: 19, euros: 80 }), replyText('Done by hand.'));
+    await send('/slack/events', said('1860.1', '<@U9> Refund 80 € to order 19'));
+    const post = await called('chat.postMessage', (text) => text.includes('Review'));
+    const { private_metadata } = await review(BOB, post);
+    expect(await submit(BOB, private_metadata, 'answer', 'by hand')).toEqual({
+      response_action: 'clear',
+    });
+    await called('chat.postMessage', (text) => text.includes('Done by hand.'));
+    const posted = calls.map(({ body }) => String(body.text)).filter((text) => text.includes(BOB));
+    expect(posted).toEqual([
+      `The decision of <@${BOB}> is being checked: answer. If it is refused, Review says why.`,
+    ]);
+    await client.cancel('slack-C1-1860.1');
+  });
+});
+
+describe('an answer', () => {
+  test('of any length is posted whole, and none is an empty text', async () => {
+    calls = [];
+    const long = `${'x'.repeat(2_899)}😀${'y'.repeat(9_000)} the end`;
+    stub.script(replyText(long), replyCall('refund', { order: 20, euros: 5 }), replyText(''));
+    await send('/slack/events', said('1870.1', '<@U9> Say much'));
+    await called('chat.postMessage', (text) => text.includes('the end'));
+    const texts = calls.flatMap(({ body }) => body.blocks.map((block: Section) => block.text.text));
+    expect(texts.join('')).toBe(long);
+    expect(texts.every((text) => text.length <= 3_000)).toBe(true);
+    expect(calls.map(({ body }) => body.blocks.length)).toEqual([3, 2]);
+    const inThread = { type: 'message', thread_ts: '1870.1' };
+    await send('/slack/events', said('1870.2', 'Refund 5 € to order 20', inThread));
+    await called('chat.postMessage', (text) => text.includes('ended without an answer (answer)'));
+    await client.cancel('slack-C1-1870.1');
+    stub.assertConsumed();
+  });
+
+  test('of characters of two units is not cut within one', async () => {
+    calls = [];
+    const long = `x${'😀'.repeat(4_000)}`;
+    await postText({ channel: 'C1', thread_ts: '1.1' }, 'The answer.', long);
+    const texts = calls.flatMap(({ body }) => body.blocks.map((block: Section) => block.text.text));
+    expect(texts.join('')).toBe(long);
+    expect(texts.every((text) => text.isWellFormed() && text.length <= 3_000)).toBe(true);
   });
 });
 
