@@ -52,14 +52,30 @@ export const page = `<!doctype html>
       source.addEventListener('run-ended', () => source.close());
     }
 
+    // The same id until these words are delivered, so what is sent twice is one message.
+    let message = { text: null, id: null };
+
+    async function put({ text, id }) {
+      const headers = { 'content-type': 'application/json' };
+      const body = JSON.stringify({ text });
+      const sent = await fetch(base + '/messages/' + id, { method: 'PUT', headers, body });
+      return sent.ok ? null : (await sent.json()).error;
+    }
+
     document.querySelector('form').addEventListener('submit', async (event) => {
       event.preventDefault();
       const form = event.target;
-      const body = JSON.stringify({ text: form.text.value });
-      const url = base + '/messages/' + crypto.randomUUID();
-      const sent = await fetch(url, { method: 'PUT', headers: { 'content-type': 'application/json' }, body });
-      if (!sent.ok) return show((await sent.json()).error, 'user');
-      form.reset();
+      const button = form.querySelector('button');
+      const text = form.text.value;
+      if (message.text !== text) message = { text, id: crypto.randomUUID() };
+      const mine = message;
+      button.disabled = true;
+      const error = await put(mine).catch(() => 'The server does not answer. Send it again.');
+      button.disabled = false;
+      if (error !== null) return show(error, 'user');
+      if (message === mine) message = { text: null, id: null };
+      // What was typed meanwhile stays.
+      if (form.text.value === text) form.reset();
       localStorage.begun = 'yes';
       if (source === null) follow();
     });

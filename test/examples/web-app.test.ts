@@ -166,3 +166,44 @@ test('a page in a browser shows replies, and reconnects after web server and wor
   }
   stub.assertConsumed();
 });
+
+test('a message whose answer is lost is sent again as the same one, and a double click sends one', async (context) => {
+  const browser = await startChromium();
+  if (browser === null) return context.skip('no Chromium is installed: apt-get install chromium');
+  const { stub } = example;
+  stub.script(replyText('Welcome.'), replyText('At nine.'));
+  const site = await open();
+  try {
+    const page = await browser.newPage();
+    const faults: string[] = [];
+    page.on('pageerror', (error) => faults.push(error.message));
+    await page.goto(site.url);
+    await page.route('**/messages/*', async (route) => {
+      await route.fetch();
+      await route.abort();
+    });
+    await page.fill('input[name=text]', 'Hello');
+    await page.click('button');
+    await page.getByText('The server does not answer. Send it again.').waitFor();
+    await page.unroute('**/messages/*');
+    await page.click('button');
+    await page.getByText('Welcome.').waitFor({ timeout: 45_000 });
+    await page.fill('input[name=text]', 'When do you open?');
+    const form = `document.querySelector('form')`;
+    await page.evaluate(`${form}.requestSubmit(); ${form}.requestSubmit()`);
+    await page.getByText('At nine.').waitFor({ timeout: 45_000 });
+    await page.reload();
+    await page.getByText('At nine.').waitFor({ timeout: 45_000 });
+    expect(await page.locator('p').allInnerTexts()).toEqual([
+      'Hello',
+      'Welcome.',
+      'When do you open?',
+      'At nine.',
+    ]);
+    expect(faults).toEqual([]);
+  } finally {
+    await browser.close();
+    await site.close();
+  }
+  stub.assertConsumed();
+});
