@@ -45,12 +45,12 @@ const ENDINGS = [
   '</s>',
 ] as const;
 
-/** Spellings of the same tags. */
-const SPELLINGS: readonly (readonly [string, string])[] = [
-  ['｜DSML｜', ''],
-  ['|DSML|', ''],
-  ['antml:', ''],
-  ['minimax:', ''],
+/** Spellings of the same tags. What precedes a name is removed in tags only, never in arguments. */
+const SPELLINGS: readonly (readonly [string | RegExp, string])[] = [
+  [
+    /(<\/?)(?:｜DSML｜|\|DSML\||antml:|minimax:)(?=(?:function_calls?|tool_calls?|invoke|parameter)\b)/g,
+    '$1',
+  ],
   ['<｜tool▁calls▁begin｜>', '<|tool_calls_section_begin|>'],
   ['<｜tool▁calls▁end｜>', '<|tool_calls_section_end|>'],
   ['<｜tool▁call▁begin｜>', '<|tool_call_begin|>'],
@@ -268,7 +268,7 @@ function readMistralCalls(reader: Reader): readonly ReplyCall[] | null {
 
 /** Reads a JSON text with one call or a list of calls. */
 function readJsonCalls(text: string): readonly ReplyCall[] | null {
-  const value = parseJson(text.trim());
+  const value = parseJson(quoteLargeIntegers(text.trim()));
   const values: readonly unknown[] = Array.isArray(value) ? value : [value];
   const calls = values.map((one): ReplyCall | null => {
     const call = isObject(one) && isObject(one['function']) ? one['function'] : one;
@@ -312,7 +312,7 @@ function getProperty({
 function toValue(text: string, { type }: JsonObject): unknown {
   const value = text.replace(/^\r?\n/, '').replace(/\r?\n$/, '');
   if (type === 'string') return value;
-  const parsed = parseJson(value);
+  const parsed = parseJson(quoteLargeIntegers(value));
   return parsed === undefined ? value : parsed;
 }
 

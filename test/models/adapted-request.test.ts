@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import type { JsonObject } from '../../src/core/text/json.js';
 import { anthropicModel } from '../../src/models/anthropic/model.js';
 import type { ModelReply, ModelRequest, ModelTool } from '../../src/models/model.js';
+import { adaptRequest } from '../../src/models/wire/adapted-request.js';
 import { replyCalls, replyError, replyText } from '../../src/testing/replies.js';
 import type { Stub } from '../../src/testing/stub-server.js';
 import { assistantCalls, modelOf, request, stubWith } from './support.js';
@@ -182,4 +183,20 @@ test('another server gets other property names only after it refused them', asyn
   );
   expect(first).toEqual(odd.parameters);
   for (const name of wireNames(second ?? {})) expect(name).toMatch(/^\w+$/);
+});
+
+test('arguments with renamed properties keep each digit of their numbers', () => {
+  const { request: adapted, restore } = adaptRequest(request({ tools: [odd] }), {
+    propertyNames: /^[a-zA-Z0-9_.-]{1,64}$/,
+  });
+  const [name = ''] = wireNames(adapted.tools[0]?.parameters ?? {});
+  const written = `{"${name}":"x","order":12345678901234567890,"plain":[1e400,-7]}`;
+  const reply = {
+    text: '',
+    calls: [{ name: 'list', arguments: written }],
+    finish: 'calls',
+  } as const;
+  expect(restore(reply).calls[0]?.arguments).toBe(
+    '{"filter[id]":"x","order":"12345678901234567890","plain":["1e400",-7]}',
+  );
 });

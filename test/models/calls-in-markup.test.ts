@@ -139,3 +139,36 @@ test.each(['<tool_call>', '<parameter=', '[TOOL_CALLS]', '<|tool_call_begin|>', 
     expect(parseMarkedCalls(`<function=look>${long}`, tools)?.calls ?? null).toBeNull();
   },
 );
+
+test.each([
+  [
+    'JSON',
+    '<tool_call>{"name":"look","arguments":{"at":"7","deep":12345678901234567890}}</tool_call>',
+  ],
+  [
+    'keys and values',
+    '<tool_call>look<arg_key>at</arg_key><arg_value>7</arg_value><arg_key>deep</arg_key><arg_value>12345678901234567890</arg_value></tool_call>',
+  ],
+  [
+    'parameters',
+    '<function=look><parameter=at>7</parameter><parameter=deep>12345678901234567890</parameter></function>',
+  ],
+])('keeps each digit of a number in %s', (_name, text) => {
+  expect(found(text)).toEqual([
+    { name: 'look', arguments: { at: '7', deep: '12345678901234567890' } },
+  ]);
+});
+
+test.each(['antml:', 'minimax:', '|DSML|', '｜DSML｜'])(
+  'reads tags that begin with %s, and keeps it in arguments',
+  (begin) => {
+    const at = `set ${begin}key=1 in <${begin}thinking> and ${begin}`;
+    const tag = (name: string, inner: string, rest = '') =>
+      `<${begin}${name}${rest}>${inner}</${begin}${name}>`;
+    const value = tag('parameter', at, ' name="at"');
+    const text = tag('function_calls', tag('invoke', value, ' name="look"'));
+    expect(found(text)).toEqual([{ name: 'look', arguments: { at } }]);
+    const inText = parseMarkedCalls(`The ${begin}tag.\n${text}`, tools);
+    expect(inText?.before).toBe(`The ${begin}tag.`);
+  },
+);

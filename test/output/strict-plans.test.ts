@@ -112,6 +112,7 @@ test('a plan is read in each of its forms', () => {
       { tool: 'tool_0', id: 'a2', arguments: { q: { from: 'a1', path: '' }, limit: 3 }, after: [] },
       { tool: 'open', id: 'a3', arguments: '{"deep":[{"from":"a2","path":"id"}]}', after: ['a1'] },
       { tool: 'tool_0', id: 'a4', arguments: { q: { $ref: 'a1', path: 'id' } } },
+      { tool: 'open', id: 'a6', arguments: '{"order":12345678901234567890,"at":[1e400]}' },
       { tool: 'open', id: 'a5', arguments: { range: { from: '2026', path: 'x' } }, after: [] },
     ],
     answer: null,
@@ -122,6 +123,7 @@ test('a plan is read in each of its forms', () => {
     { q: { $ref: 'a1', path: '' }, limit: 3 },
     { deep: [{ $ref: 'a2', path: 'id' }] },
     { q: { $ref: 'a1', path: 'id' } },
+    { order: '12345678901234567890', at: ['1e400'] },
     { range: { from: '2026', path: 'x' } },
   ]);
   const names = tools.map(({ name }) => name);

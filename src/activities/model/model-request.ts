@@ -3,13 +3,7 @@ import type { ToolDefinition } from '../../core/definition/tool-definition.js';
 import { COMPACTION_INSTRUCTIONS, renderForCompaction } from '../../core/rules/compaction.js';
 import type { CallModelInput } from '../../core/run/contract.js';
 import { planSchema } from '../../core/state/turn-definition.js';
-import {
-  type Json,
-  type JsonObject,
-  isObject,
-  parseJson,
-  textField,
-} from '../../core/text/json.js';
+import { type Json, type JsonObject, quoteLargeIntegers, textField } from '../../core/text/json.js';
 import { shownTools, withInvocations } from '../../core/transcript/catalog.js';
 import type { BlobRef, PromptMessage } from '../../core/transcript/messages.js';
 import { takeTurns } from '../../core/transcript/transcript.js';
@@ -23,6 +17,7 @@ import { isNode, listNamedNodes, listNodes, removeAbsentNulls } from '../../outp
 import { type SchemaPart, strictPart, toStrictSchema } from '../../output/strict-schema.js';
 import type { BlobStore } from '../../storage/blob-store.js';
 import { NotAttachedError, attachedText } from '../../storage/owned-text.js';
+import { parseArguments } from '../../tools/arguments/arguments.js';
 import { type PinnedAgent, planNode } from '../activity-context.js';
 import type { Prompt } from '../prompt.js';
 import { answerSchema, classRequest, decisionRequest } from './answer-formats.js';
@@ -172,11 +167,10 @@ export function normalizedPlan(value: Json, tools: readonly ToolDefinition[]): J
   return { ...value, actions };
 }
 
-/** Returns the object that a text holds; any other text as it is. */
+/** Returns the object that a text holds, with its numbers as they are; any other text as it is. */
 function jsonObject(text: string): Json {
-  const value = parseJson(text);
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- parsed from JSON
-  return isObject(value) ? (value as JsonObject) : text;
+  const parsed = parseArguments(quoteLargeIntegers(text));
+  return parsed.ok ? parsed.value : text;
 }
 
 function withReferenceNames(value: Json, ids: readonly string[]): Json {

@@ -1,5 +1,5 @@
 import type { ContentBlockParam, TextBlockParam } from '@anthropic-ai/sdk/resources/messages';
-import { type JsonObject, isObject, parseJson } from '../../core/text/json.js';
+import { type JsonObject, isObject, parseJson, quoteLargeIntegers } from '../../core/text/json.js';
 import { type ModelCapabilities, getCapabilities } from '../known-models.js';
 import type { ModelReply } from '../model.js';
 import {
@@ -106,7 +106,7 @@ export function toTextBlocks(text: string): TextBlockParam[] {
 
 function createCalls({ calls = [] }: AssistantPromptMessage): ContentBlockParam[] {
   return calls.map((call) => {
-    const input = parseJson(call.arguments);
+    const input = parseJson(quoteLargeIntegers(call.arguments));
     // Only objects are accepted; the model sees what it wrote instead.
     const shown = isObject(input) ? input : { invalid_arguments: call.arguments };
     return { type: 'tool_use', id: call.id, name: call.name, input: shown };

@@ -2,6 +2,7 @@ import {
   sha256Hex,
   isObject,
   parseJson,
+  quoteLargeIntegers,
   type Json,
   type JsonObject,
 } from '../../core/text/json.js';
@@ -224,9 +225,12 @@ function toName(names: ReadonlyMap<string, string>, name: string): string {
   return names.get(name) ?? name;
 }
 
-/** Renames the keys of arguments at any level; arguments that are no JSON stay as they are. */
+/**
+ * Renames the keys of arguments at any level. Arguments that are no JSON stay as they are. Numbers
+ * that a program would change become texts.
+ */
 function renameArguments(text: string, names: ReadonlyMap<string, string>): string {
-  const value = parseJson(text);
+  const value = parseJson(quoteLargeIntegers(text));
   if (!isObject(value)) return text;
   let isChanged = false;
   const renameKeys = (part: unknown, depth: number): unknown => {
