@@ -31,6 +31,7 @@ import { toMs } from '../core/text/text.js';
 import type { LiveHub } from '../live/hub.js';
 import { createSessions } from '../mcp/session.js';
 import { type ModelCatalog, createModelCatalog } from '../models/model-entry.js';
+import { findMissingTool } from '../models/wire/api.js';
 import { learnSecrets } from '../secrets/known.js';
 import { redactFields, redactMessage } from '../secrets/redact.js';
 import { workerStore } from '../storage/blob-store.js';
@@ -167,27 +168,23 @@ function assertPrices(
 }
 
 /**
- * Throws an `InputError` if an agent has provider-executed tools, such as a web search, and its
- * model is known to lack them, since every turn would fail.
+ * Throws an `InputError` if an agent has provider-executed tools, such as a web search, and one of
+ * its models is known to lack them, since every turn with it would fail.
  */
 function assertNativeTools(
-  agents: readonly Pick<Agent, 'name' | 'model' | 'settings'>[],
+  agents: readonly Pick<Agent, 'name' | 'model' | 'fallbacks' | 'settings'>[],
   models: ModelCatalog,
   defaultModel: string,
 ): void {
-  for (const { name, model: own, settings } of agents) {
-    const model = own ?? defaultModel;
-    const { nativeTools } = settings;
-    if (!Array.isArray(nativeTools) || model === '') continue;
-    const { capabilities } = models.resolve(model);
-    const tool = nativeTools
-      .filter(isObject)
-      .find((one) => !capabilities['handler' in one ? 'computerUse' : 'nativeTools']);
-    if (tool === undefined) continue;
-    throw new InputError(
-      `agent "${name}": settings.nativeTools: model "${model}" does not have ${JSON.stringify(tool['type'])}; ` +
-        "name a model that has it, at an entry in `models` of the config with api: 'responses'",
-    );
+  for (const { name, model: own, fallbacks = [], settings } of agents) {
+    for (const model of [own ?? defaultModel, ...fallbacks].filter((one) => one !== '')) {
+      const tool = findMissingTool(settings, models.resolve(model).capabilities);
+      if (tool === undefined) continue;
+      throw new InputError(
+        `agent "${name}": settings.nativeTools: model "${model}" does not have ${JSON.stringify(tool['type'])}; ` +
+          "name a model that has it, at an entry in `models` of the config with api: 'responses'",
+      );
+    }
   }
 }
 

@@ -1,7 +1,16 @@
 import { expect, test } from 'vitest';
-import { decideTurn, FIRST_TURN, type ModelTurn } from '../../src/activities/model/fallback.js';
+import {
+  FIRST_TURN,
+  type ModelTurn,
+  asOutage,
+  decideTurn,
+  firstTurn,
+  rest,
+} from '../../src/activities/model/fallback.js';
 import { decideFailure } from '../../src/activities/model/model-failures.js';
+import { createModelCatalog } from '../../src/models/model-entry.js';
 import { ModelError, type ModelErrorDetails } from '../../src/models/model.js';
+import { request } from './support.js';
 
 const NEXT = { decision: { type: 'retry', delayMs: 100 }, turn: { index: 1, failures: 0 } };
 
@@ -9,8 +18,9 @@ function decide(
   details: Partial<ModelErrorDetails>,
   given: { turn?: ModelTurn; models?: number; left?: number } = {},
 ): ReturnType<typeof decideTurn> {
-  const error = new ModelError('it failed', { kind: 'retry', type: 'x', ...details });
   const { turn = FIRST_TURN, models = 2, ...left } = given;
+  const thrown = new ModelError('it failed', { kind: 'retry', type: 'x', ...details });
+  const error = asOutage(thrown, turn);
   const decision = decideFailure(error, {
     attempt: 1,
     elapsedMs: 0,
@@ -64,4 +74,41 @@ test('after the last model, the run waits as without fallbacks, and the first on
 test('a run that does not wait for its model calls no fallback after its last attempt', () => {
   expect(decide({ kind: 'quota' }, { left: 1 })).toEqual(NEXT);
   expect(decide({ kind: 'quota' }, { left: 0 }).decision.type).toBe('failed');
+});
+
+test.each(['no_images', 'no_files', 'bad_attachment', 'no_native_tools', 'no_computer_use'])(
+  'a fallback that cannot take the request (%s) is passed over, and then the first one is waited for',
+  (type) => {
+    const lacks = { kind: 'request', type } as const;
+    expect(decide(lacks)).toMatchObject({ decision: { type: 'failed' }, turn: { index: 0 } });
+    const second = { turn: { index: 1, failures: 0 }, models: 3 };
+    expect(decide(lacks, second)).toEqual({
+      decision: { type: 'retry', delayMs: 100 },
+      turn: { index: 2, failures: 0 },
+    });
+    expect(decide(lacks, { ...second, models: 2 })).toEqual({
+      decision: { type: 'retry', delayMs: 500 },
+      turn: FIRST_TURN,
+    });
+    expect(decide(lacks, { ...second, left: 0 }).decision.type).toBe('failed');
+  },
+);
+
+test('no call begins with a fallback that cannot take the request', () => {
+  const catalog = createModelCatalog(
+    {
+      blind: { baseUrl: 'http://127.0.0.1:1/v1', capabilities: { images: false, files: false } },
+      seeing: { baseUrl: 'http://127.0.0.1:1/v1' },
+    },
+    {},
+  );
+  const image = { type: 'image', url: 'https://example.org/a.png' } as const;
+  const withImage = request({ messages: [{ role: 'user', text: 'x', attachments: [image] }] });
+  const searching = request({ settings: { nativeTools: [{ type: 'web_search' }] } });
+  const first = (sent = request({}), fallbacks = ['blind', 'seeing']) =>
+    firstTurn(catalog, { model: 'm', fallbacks }, { request: sent, now: 0 }).index;
+  expect([first(), first(withImage)]).toEqual([0, 0]);
+  rest(catalog, 'm', 0);
+  expect([first(), first(withImage)]).toEqual([1, 2]);
+  expect([first(withImage, ['blind']), first(searching)]).toEqual([0, 0]);
 });

@@ -133,6 +133,16 @@ test.each<[string, string, ModelEntry | undefined]>([
   expect(start).toThrow("api: 'responses'");
 });
 
+test('a worker refuses an agent that searches the web if only its first model can', () => {
+  const model = ['m', 'claude-sonnet-4-5'] as const;
+  const settings = { nativeTools: [search] };
+  const agents = [defineAgent({ name: 'a', instructions: 'x', model, settings })];
+  const models = { m: { model: 'gpt-4o', api: 'responses' } } as const;
+  expect(() => createWorkerParts({ agents, models }, { env: { OPENAI_API_KEY: 'x' } })).toThrow(
+    'model "claude-sonnet-4-5" does not have "web_search"',
+  );
+});
+
 test('a worker accepts an agent that searches the web with a capable model', async () => {
   const agents = [
     defineAgent({ name: 'a', instructions: 'x', model: 'm', settings: { nativeTools: [search] } }),

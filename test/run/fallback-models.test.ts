@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
+import type { ModelOptions } from '../../src/models/model-entry.js';
 import type { RunStatus } from '../../src/core/state/status.js';
 import { type Reply, replyCalls, replyError, replyText } from '../../src/testing/replies.js';
 import { type Stub, startStub } from '../../src/testing/stub-server.js';
@@ -44,7 +45,14 @@ afterAll(async () => {
  * Starts a run whose two models answer with these scripts. Each run has a worker of its own, because
  * a worker remembers which models have failed.
  */
-async function start(first: readonly Reply[], second: readonly Reply[]): Promise<string> {
+async function start(
+  first: readonly Reply[],
+  second: readonly Reply[],
+  {
+    spare = {},
+    input = {},
+  }: { readonly spare?: Partial<ModelOptions>; readonly input?: object } = {},
+): Promise<string> {
   const marker = `conversation-${randomUUID()}`;
   const [one, other] = stubs;
   one.scriptFor(marker, ...first);
@@ -59,11 +67,11 @@ async function start(first: readonly Reply[], second: readonly Reply[]): Promise
   await rig.worker([agent], {
     models: {
       m: { baseUrl: one.baseUrl, price: CHEAP, window: 100_000 },
-      spare: { baseUrl: other.baseUrl, price: DEAR, window: 50_000 },
+      spare: { baseUrl: other.baseUrl, price: DEAR, window: 50_000, ...spare },
     },
     env: { OPENAI_API_KEY: 'x' },
   });
-  return (await client.start(agent, marker)).id;
+  return (await client.start(agent, { message: marker, ...input })).id;
 }
 
 const requests = (): readonly number[] => stubs.map((stub) => stub.requests.length);
@@ -111,6 +119,23 @@ describe('a fallback', () => {
     expect(await statusWhen(run, 'credentials')).toMatchObject({ reports: [{ status: 401 }] });
     expect(requests()[1]).toBe(other);
     await client.cancel(run);
+  });
+
+  test('that takes no images is passed over, and the picture stays in the prompt', async () => {
+    const [, other] = requests();
+    const image = { type: 'image', url: 'https://example.org/a.png' } as const;
+    const run = await start(
+      [down, down, replyText('a cat'), replyText('still a cat')],
+      [replyText('never')],
+      { spare: { capabilities: { images: false } }, input: { attachments: [image], open: true } },
+    );
+    expect(await client.result(run, { turn: 1 })).toMatchObject({ answer: 'a cat' });
+    // This worker has seen the first model fail, and yet begins with it.
+    await client.send(run, { message: 'And now?' });
+    expect(await client.result(run, { turn: 2 })).toMatchObject({ answer: 'still a cat' });
+    expect(requests()[1]).toBe(other);
+    expect(JSON.stringify(stubs[0].requests.at(-1)?.body)).toContain(image.url);
+    await client.close(run);
   });
 
   test('blocks the run when it fails, too; the first model is called on resume', async () => {

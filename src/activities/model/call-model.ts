@@ -49,8 +49,10 @@ import { BudgetError } from './decide-calls.js';
 import {
   type FailedTurn,
   FIRST_TURN,
+  asOutage,
   decideTurn,
   firstTurn,
+  isOutOfReach,
   modelAt,
   modelsOf,
   rest,
@@ -120,15 +122,16 @@ async function prepareCall(attempt: Attempt): Promise<PreparedCall> {
 /** Calls the model, or reads the reply that an earlier attempt has paid for. */
 async function getReply(attempt: Attempt, prepared: PreparedCall): Promise<TracedReply> {
   const { deps, memory } = attempt;
-  const { definition } = prepared.prompt.pinned;
-  memory.turn ??= firstTurn(deps.models, definition, Date.now());
+  const { request, prompt } = prepared;
+  const { definition } = prompt.pinned;
+  memory.turn ??= firstTurn(deps.models, definition, { request, now: Date.now() });
   try {
     const reply =
       memory.paid === null
         ? await callIfCurrent(attempt, prepared)
         : await readPaidReply(memory.paid, deps.blobs);
     refuseMarkup(reply, prepared);
-    return withUsage(reply, attempt, prepared.prompt);
+    return withUsage(reply, attempt, prompt);
   } catch (error) {
     throw reportFailure(attempt, error, definition);
   }
@@ -197,7 +200,8 @@ function reportFailure(attempted: Attempt, thrown: unknown, definition?: AgentDe
   const fault = findStorageFault(thrown);
   if (fault !== null) return storageFailure(fault, earlier);
   const model = definition && modelAt(definition, memory.turn);
-  const error = namingWorker(toModelError(thrown), model ?? '', !model || deps.models.knows(model));
+  const failed = asOutage(toModelError(thrown), memory.turn);
+  const error = namingWorker(failed, model ?? '', !model || deps.models.knows(model));
   const { attempt, scheduledTimestampMs } = context.info;
   const at = Date.now();
   const uselessReplies = reports.filter(({ type }) => USELESS.includes(type)).length + 1;
@@ -237,7 +241,8 @@ function passOn(
   const models = modelsOf(definition).length;
   const before = memory.turn ?? FIRST_TURN;
   const { decision, turn } = decideTurn({ ...failed, turn: before, models });
-  if (turn.index !== before.index) rest(deps.models, modelAt(definition, before), Date.now());
+  const hasMoved = turn.index !== before.index && !isOutOfReach(failed.error.details);
+  if (hasMoved) rest(deps.models, modelAt(definition, before), Date.now());
   memory.turn = models === 1 ? null : turn;
   return decision;
 }

@@ -1,6 +1,7 @@
 import type { AgentDefinition } from '../../core/definition/definition.js';
 import type { ModelCatalog } from '../../models/model-entry.js';
-import type { ModelError } from '../../models/model.js';
+import { ModelError, type ModelRequest } from '../../models/model.js';
+import { LACKS, canTake } from '../../models/wire/api.js';
 import type { FailureDecision } from './model-failures.js';
 
 /** Failed attempts in a row after which the next model is called. */
@@ -53,7 +54,8 @@ export interface FailedTurn {
 /**
  * Decides which model the next attempt calls, and when. Another provider can cure only an outage, an
  * overload, and a spent quota: a refused key or a refused request stays with its model, so that a
- * mistake in the configuration is seen. After the last model, the first one follows.
+ * mistake in the configuration is seen. After the last model, the first one follows, and also after a
+ * fallback that cannot take the request.
  */
 export function decideTurn({ error, decision, turn, models, left = 1 }: FailedTurn): {
   readonly decision: FailureDecision;
@@ -67,9 +69,30 @@ export function decideTurn({ error, decision, turn, models, left = 1 }: FailedTu
   return { decision: { type: 'retry', delayMs: DELAY_MS }, turn: { index, failures: 0 } };
 }
 
-function isTurnOver({ details: { kind, retryAfterMs = 0 } }: ModelError, turn: ModelTurn): boolean {
-  if (kind === 'quota') return true;
+function isTurnOver(
+  { details: { kind, type, retryAfterMs = 0 } }: ModelError,
+  turn: ModelTurn,
+): boolean {
+  if (kind === 'quota' || isOutOfReach({ kind, type })) return true;
   return kind === 'retry' && (turn.failures >= PATIENCE || retryAfterMs > MAX_WAIT_MS);
+}
+
+/**
+ * Returns the failure of a fallback that cannot take a request, such as one with an image, as an
+ * outage of the agent: its first model may take the request. The first model's own failure stays.
+ */
+export function asOutage(error: ModelError, turn: ModelTurn | null): ModelError {
+  const { details, message } = error;
+  if ((turn?.index ?? 0) === 0 || !LACKS.includes(details.type)) return error;
+  return new ModelError(message, { ...details, kind: 'retry' });
+}
+
+/** Whether a fallback has failed only because it cannot take the request. */
+export function isOutOfReach({
+  kind,
+  type,
+}: Pick<ModelError['details'], 'kind' | 'type'>): boolean {
+  return kind === 'retry' && LACKS.includes(type);
 }
 
 /** Until when this worker does not begin with a model, in Unix ms. */
@@ -81,13 +104,20 @@ export function rest(catalog: ModelCatalog, model: string, now: number): void {
   rests.set(catalog, resting.set(model, now + REST_MS));
 }
 
-/** Returns the first of the agent's models that has not failed lately; the first one if all have. */
+/**
+ * Returns the first of the agent's models that has not failed lately, without the fallbacks that
+ * cannot take the request; the first one if there is none.
+ */
 export function firstTurn(
   catalog: ModelCatalog,
   definition: Pick<AgentDefinition, 'model' | 'fallbacks'>,
-  now: number,
+  { request, now }: { readonly request: ModelRequest; readonly now: number },
 ): ModelTurn {
   const resting = rests.get(catalog);
-  const index = modelsOf(definition).findIndex((model) => (resting?.get(model) ?? 0) <= now);
+  const index = modelsOf(definition).findIndex(
+    (model, place) =>
+      (resting?.get(model) ?? 0) <= now &&
+      (place === 0 || canTake(request, catalog.resolve(model).capabilities)),
+  );
   return { index: Math.max(0, index), failures: 0 };
 }

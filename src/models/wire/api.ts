@@ -1,5 +1,5 @@
 import { computerHandler, nativeToolsOf } from '../../core/input/turn-settings.js';
-import type { JsonObject } from '../../core/text/json.js';
+import { type JsonObject, isObject } from '../../core/text/json.js';
 import type { ModelCapabilities } from '../known-models.js';
 import {
   type EmitDelta,
@@ -57,6 +57,39 @@ export function refuseComputer(
     `settings.nativeTools: the model "${model}" cannot use a computer; use one that can. If it can, set ` +
     'capabilities: { computerUse: true } at its entry in `models` of the config';
   throw new ModelError(message, { kind: 'request', type: 'no_computer_use' });
+}
+
+/** The types of failures of a model that cannot take what a request has, which another one may take. */
+export const LACKS: readonly string[] = [
+  'no_images',
+  'no_files',
+  'bad_attachment',
+  'no_native_tools',
+  'no_computer_use',
+];
+
+/** Whether a model, as far as it is known, takes the attachments and the provider's tools of a request. */
+export function canTake(request: ModelRequest, accepts: ModelCapabilities): boolean {
+  const { messages, settings } = request;
+  if (findMissingTool(settings, accepts) !== undefined) return false;
+  return messages.every(
+    (message) =>
+      message.role !== 'user' ||
+      (message.attachments ?? []).every(
+        ({ type }) => accepts[type === 'image' ? 'images' : 'files'],
+      ),
+  );
+}
+
+/** Returns the first tool of the setting `nativeTools` that a model lacks; undefined if it has all. */
+export function findMissingTool(
+  { nativeTools }: Readonly<Record<string, unknown>>,
+  accepts: ModelCapabilities,
+): Readonly<Record<string, unknown>> | undefined {
+  if (!Array.isArray(nativeTools)) return undefined;
+  return nativeTools
+    .filter(isObject)
+    .find((one) => !accepts['handler' in one ? 'computerUse' : 'nativeTools']);
 }
 
 function listNativeTools({ settings }: ModelRequest) {
