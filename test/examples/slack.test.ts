@@ -249,7 +249,7 @@ describe('a decision', () => {
 });
 
 describe('an answer', () => {
-  test('of any length is posted whole, and none is an empty text', async () => {
+  test('that is long is posted whole, and none is an empty text', async () => {
     calls = [];
     const long = `${'x'.repeat(2_899)}😀${'y'.repeat(9_000)} the end`;
     stub.script(replyText(long), replyCall('refund', { order: 20, euros: 5 }), replyText(''));
