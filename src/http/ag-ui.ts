@@ -1,10 +1,7 @@
 import type { Hono } from 'hono';
 import { InputError, NoRunError, RefusedError } from '../core/errors.js';
-import { visible } from '../core/state/summaries.js';
 import { visibleJson } from '../core/text/text.js';
-import type { Projection } from '../history/projection.js';
-import { readRun } from '../history/read-run.js';
-import { type Place, openRun } from './access.js';
+import { openRun } from './access.js';
 import { agUiEncoder } from './ag-ui-encoder.js';
 import { type ThreadInput, readRunInput, readThread } from './ag-ui-input.js';
 import {
@@ -15,7 +12,7 @@ import {
   readBody,
   whileRead,
 } from './api-routes.js';
-import { readOwn, requestsAt, runOf, sayIn } from './chats.js';
+import { readOwn, refuseUnanswered, requestsAt, runOf, sayIn, viewOf } from './chats.js';
 import { errorAnswer } from './errors.js';
 import type { Guarded, GuardedContext } from './guard.js';
 import {
@@ -99,10 +96,6 @@ async function follow({ place }: DoorParts, caller: Caller, run: string): Promis
   return { run, from, last: Math.max(from, state?.inbox.lastTurn ?? 1) };
 }
 
-async function viewOf({ client, archive }: Place, run: string): Promise<Projection> {
-  return (await readRun(client, run, { archive })).view;
-}
-
 /** Records what the user says and decides. Doing it again has no effect. */
 async function begin(
   parts: DoorParts,
@@ -117,7 +110,8 @@ async function begin(
     if (!isLast) return await follow(parts, caller, run);
   } else {
     if (said.length === 0) throw new InputError('messages: expected one of the user');
-    await refuseUnanswered(parts, caller, { run, said });
+    const ids = said.map(({ id }) => id);
+    await refuseUnanswered(place, caller, { run, ids, fix: 'send them as resume, or connect' });
     await startFor(place, caller, { agent, id: run, open: true });
   }
   let turn = 1;
@@ -125,26 +119,6 @@ async function begin(
   if (decisions === null) return { run, from: turn, last: turn };
   const now = await follow(parts, caller, run);
   return { ...now, last: Math.max(now.last, turn) };
-}
-
-/**
- * Rejects with a `RefusedError` if a new message comes while requests are open: a client of AG-UI
- * answers them first, or says that it leaves them open.
- */
-async function refuseUnanswered(
-  { place }: DoorParts,
-  caller: Caller,
-  { run, said }: { readonly run: string; readonly said: ThreadInput['said'] },
-): Promise<void> {
-  const found = await readOwn(place, caller, run);
-  if (found === null || found.pending.length === 0) return;
-  const { state } = await viewOf(place, run);
-  const seen = new Set(state?.inbox.seen.map(([id]) => ownId(caller, id)));
-  if (said.every(({ id }) => seen.has(id))) return;
-  const ids = found.pending.map(({ id }) => id).join(', ');
-  throw new RefusedError(
-    `messages: the run waits for answers to ${visible(ids)}; send them as resume, or connect`,
-  );
 }
 
 async function streamThread(

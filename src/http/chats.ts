@@ -1,9 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { NoRunError } from '../core/errors.js';
+import { NoRunError, RefusedError } from '../core/errors.js';
+import { visible } from '../core/state/summaries.js';
 import { canonicalJson, sha256Hex } from '../core/text/json.js';
-import type { Request } from '../core/transcript/request.js';
+import { type Request, isUndoRequest } from '../core/transcript/request.js';
+import type { Projection } from '../history/projection.js';
+import { readRun } from '../history/read-run.js';
 import { type Place, noWorker, openRun } from './access.js';
-import { type Caller, createHandlers } from './handlers.js';
+import { type Caller, createHandlers, ownId } from './handlers.js';
 import type { Principal } from './principals.js';
 
 /** Conversations that a client names: each is an open run of its principal. */
@@ -52,6 +55,36 @@ export async function readOwn(place: Place, { principal }: Pick<Caller, 'princip
     if (NoRunError.isInstance(error)) return null;
     throw error;
   }
+}
+
+/** Returns a run, as projected from its history. */
+export async function viewOf({ client, archive }: Place, run: string): Promise<Projection> {
+  return (await readRun(client, run, { archive })).view;
+}
+
+/**
+ * Rejects with a `RefusedError` if new messages come while requests are open, which would wait for them
+ * unseen. An undo delays no turn.
+ */
+export async function refuseUnanswered(
+  place: Place,
+  caller: Caller,
+  given: {
+    readonly run: string;
+    /** The client's ids of the messages. */
+    readonly ids: readonly string[];
+    /** How the client answers the requests. */
+    readonly fix: string;
+  },
+): Promise<void> {
+  const { run, ids, fix } = given;
+  const open = (await readOwn(place, caller, run))?.pending.filter((one) => !isUndoRequest(one));
+  if (open === undefined || open.length === 0) return;
+  const { state } = await viewOf(place, run);
+  const seen = new Set(state?.inbox.seen.map(([id]) => ownId(caller, id)));
+  if (ids.every((id) => seen.has(id))) return;
+  const names = open.map(({ id }) => id).join(', ');
+  throw new RefusedError(`messages: the run waits for answers to ${visible(names)}; ${fix}`);
 }
 
 /** How often a decision is looked at that a worker checks, in ms. */

@@ -1,7 +1,7 @@
 import { parseJson } from '../core/text/json.js';
 import type { AssistantMessage, ToolCall, ToolMessage } from '../core/transcript/messages.js';
 import type { Outcome } from '../core/transcript/outcome.js';
-import type { Request } from '../core/transcript/request.js';
+import { type Request, isUndoRequest } from '../core/transcript/request.js';
 import type { StreamEvent } from '../live/stream.js';
 
 /** A chunk of the UI message stream of the AI SDK. */
@@ -57,59 +57,117 @@ function textParts(turn: number) {
   return parts;
 }
 
-/** The calls of a message in progress, and the requests about them. */
-function callParts(begin: () => Chunk[]) {
-  /** Calls that the client does not know yet, by id. */
-  const planned = new Map<string, { readonly name: string; readonly input: unknown }>();
+/** Returns the node of a graph that makes a call itself, by the call's id; null for a call of a model. */
+function nodeOfCallId(id: string): string | null {
+  return /^node_(.+?)_\d+(?:_\d+|\..+)$/.exec(id)?.[1] ?? null;
+}
+
+/** The requests of a run, at the place that a stream has come to. */
+function requestsOfRun() {
   /** The open requests, with the call of each that is about one. */
   const open = new Map<string, string | undefined>();
   const denied = new Set<string>();
   /** All calls that were asked about. */
   const asked = new Set<string>();
-  /** A tool that a worker executes is never offered to the client; one that asks is shown for approval. */
-  const show = (id: string, executed: boolean): Chunk[] => {
-    const call = planned.get(id);
-    if (call === undefined) return [];
-    planned.delete(id);
-    const { name: toolName, input } = call;
-    const common = { toolCallId: id, toolName, dynamic: true };
-    const how = executed && { providerExecuted: true };
-    return [...begin(), { type: 'tool-input-available', ...common, ...how, input }];
-  };
   return {
-    show,
-    isAsking: () => [...open.values()].some((call) => call !== undefined),
+    asked,
+    denied,
+    isAsking: () => open.size > 0,
     /** Whether exactly these requests are open. */
     isAt: (pending: readonly Pick<Request, 'id'>[]): boolean =>
       pending.length === open.size && pending.every(({ id }) => open.has(id)),
-    plan(calls: readonly ToolCall[]) {
-      for (const { id, name, arguments: given } of calls) {
-        planned.set(id, { name, input: parseJson(given) ?? given });
-      }
-    },
     raised(request: string, call: string | undefined) {
       open.set(request, call);
       if (call !== undefined) asked.add(call);
-    },
-    /** The client was asked about these calls in an earlier stream, so it knows them. */
-    skip() {
-      for (const call of asked) planned.delete(call);
     },
     closed(request: string, as: string | null) {
       const call = open.get(request);
       open.delete(request);
       if (as === 'deny' && call !== undefined) denied.add(call);
     },
+  };
+}
+
+type CallText = Pick<Request, 'tool' | 'arguments'>;
+
+/** The calls of a message in progress. */
+function callParts(
+  begin: () => Chunk[],
+  { asked, denied }: Pick<ReturnType<typeof requestsOfRun>, 'asked' | 'denied'>,
+) {
+  /** The calls of the replies of this turn, by id. */
+  const planned = new Map<string, CallText>();
+  /** The calls that the client shows; a chunk about another one is an error to it. */
+  let shown = new Set<string>();
+  const finished = new Set<string>();
+  const show = (
+    id: string,
+    { tool: toolName = '', arguments: given = '{}' }: CallText,
+    how = {},
+  ): Chunk[] => {
+    if (shown.has(id)) return [];
+    shown.add(id);
+    const common = { toolCallId: id, toolName, dynamic: true, ...how };
+    const input = parseJson(given) ?? given;
+    return [...begin(), { type: 'tool-input-available', ...common, input }];
+  };
+  /** Shows a call that a worker executes. It is never offered to the client. */
+  const begun = (id: string): Chunk[] => {
+    const call = planned.get(id);
+    return call === undefined ? [] : show(id, call, { providerExecuted: true });
+  };
+  /** Ends a call that the client shows. */
+  const finish = (toolCallId: string, result: Chunk): Chunk[] => {
+    const isOver = finished.has(toolCallId);
+    finished.add(toolCallId);
+    if (isOver || !shown.has(toolCallId)) return [];
+    return [denied.has(toolCallId) ? { type: 'tool-output-denied', toolCallId } : result];
+  };
+  return {
+    begun,
+    plan(calls: readonly ToolCall[]) {
+      for (const { id, name: tool, arguments: given } of calls) {
+        planned.set(id, { tool, arguments: given });
+      }
+    },
+    /** The client shows exactly these calls, from an earlier stream. */
+    skip: (known: readonly string[]) => void (shown = new Set(known)),
+    /** Asks for the approval of a call, also of one that no reply of this turn has requested. */
+    ask({ id, digest, call = '', ...about }: Request): Chunk[] {
+      const approval = { approvalId: `${id}.${digest}`, toolCallId: call };
+      return [...show(call, about), { type: 'tool-approval-request', ...approval }];
+    },
     finished({ callId: toolCallId, text, ok }: ToolMessage): Chunk[] {
-      if (denied.has(toolCallId)) return [{ type: 'tool-output-denied', toolCallId }];
       const fields = { toolCallId, dynamic: true };
       const result: Chunk =
         ok === false
           ? { type: 'tool-output-error', ...fields, errorText: text }
           : { type: 'tool-output-available', ...fields, output: parseJson(text) ?? text };
-      return [...show(toolCallId, true), result];
+      return [...begun(toolCallId), ...finish(toolCallId, result)];
     },
+    /** Ends the calls of a graph's node, whose results are only in the graph's state. */
+    nodeEnded: (node: string, exit: string): Chunk[] =>
+      [...asked]
+        .filter((id) => nodeOfCallId(id) === node)
+        .flatMap((toolCallId) => {
+          const fields = { toolCallId, dynamic: true, output: { exit } };
+          return finish(toolCallId, { type: 'tool-output-available', ...fields });
+        }),
+    /** Ends what was asked about: a client sends answers again as long as their calls have no end. */
+    endAll: (): Chunk[] =>
+      [...asked].flatMap((toolCallId) => {
+        const errorText = 'the conversation has no result of this call';
+        const fields = { toolCallId, dynamic: true, errorText };
+        return finish(toolCallId, { type: 'tool-output-error', ...fields });
+      }),
   };
+}
+
+/** Whether a client of the AI SDK can answer a request: it asks before a call is made. */
+function isApproval(request: Request): boolean {
+  const { kind, call } = request;
+  if (call === undefined || isUndoRequest(request)) return false;
+  return kind === 'approval' || kind === 'safety_check';
 }
 
 /** The texts of a turn: what an attempt has written, and what of it was shown. */
@@ -146,86 +204,118 @@ function replyTexts(texts: ReturnType<typeof textParts>) {
   };
 }
 
-/**
- * Turns the events of one turn into chunks. `answered`: the requests that the client has just answered; the
- * chunks begin with the first of these answers that counts. Empty: they begin with the turn.
- */
-export function uiEncoder(turn: number, answered: readonly string[]) {
+/** What a client has just answered. Empty: the stream begins with the turn. */
+export interface Answers {
+  /** The requests. The stream goes on after the first of these answers that counts. */
+  readonly requests: readonly string[];
+  /** The calls that the message with the answers shows. */
+  readonly calls: readonly string[];
+}
+
+export const NO_ANSWERS: Answers = { requests: [], calls: [] };
+
+/** Returns the error for requests that a client of the AI SDK cannot answer. */
+function otherRequest({ id, kind }: Request, run: string): Chunk {
+  const errorText = `request: expected an approval, got ${id} (${kind}) of run ${run}; decide it in the console, or by POST /v1/runs/{run}/decisions, and load the chat again`;
+  return { type: 'error', errorText };
+}
+
+interface Parts {
+  readonly turn: number;
+  readonly requests: ReturnType<typeof requestsOfRun>;
+  readonly calls: ReturnType<typeof callParts>;
+  readonly replies: ReturnType<typeof replyTexts>;
+}
+
+/** Returns what an event means that does not end the turn. */
+function chunksOf({ turn, requests, calls, replies }: Parts, event: StreamEvent): readonly Chunk[] {
+  switch (event.type) {
+    case 'delta':
+      return event.turn === turn && event.kind === 'text' ? replies.write(event.text) : [];
+    case 'superseded':
+      if (event.turn === turn) replies.void();
+      return [];
+    case 'gap':
+      if (event.turn === turn) replies.lose();
+      return [];
+    case 'model-replied':
+      if (event.message.turn !== turn) return [];
+      calls.plan(event.message.calls ?? []);
+      return replies.close(event.message);
+    case 'answer-refused':
+      return event.message.turn === turn ? replies.refuse() : [];
+    case 'request-raised':
+      requests.raised(event.request, event.call);
+      return [];
+    case 'request-closed':
+      requests.closed(event.request, event.as);
+      return [];
+    case 'call-begun':
+      return calls.begun(event.call.id);
+    case 'call-finished':
+      return calls.finished(event.message);
+    case 'node-ended':
+      return calls.nodeEnded(event.node, event.exit);
+    default:
+      return [];
+  }
+}
+
+/** Turns the events of one turn into chunks: from its beginning, or after answers of the client. */
+export function uiEncoder(turn: number, answers: Answers) {
   const texts = textParts(turn);
-  const calls = callParts(() => texts.begin());
+  const requests = requestsOfRun();
+  const calls = callParts(() => texts.begin(), requests);
   const replies = replyTexts(texts);
-  let isSkipping = answered.length > 0;
+  const parts = { turn, requests, calls, replies };
+  let isSkipping = answers.requests.length > 0;
   /** The client has all parts so far, in a step that it has ended. */
   const skip = (): void => {
     isSkipping = false;
-    calls.skip();
+    calls.skip(answers.calls);
     texts.end();
   };
   const end = ({ answer, status, error, reason }: Outcome): Chunk[] => {
     const more = answer !== null && answer !== replies.lastText() ? texts.show(answer) : [];
     const failed: Chunk[] =
       status === 'failed' ? [{ type: 'error', errorText: error ?? reason }] : [];
-    return [...more, ...texts.end(), ...failed, { type: 'finish', finishReason: REASONS[status] }];
-  };
-  const chunksOf = (event: StreamEvent): readonly Chunk[] => {
-    switch (event.type) {
-      case 'delta':
-        return event.turn === turn && event.kind === 'text' ? replies.write(event.text) : [];
-      case 'superseded':
-        if (event.turn === turn) replies.void();
-        return [];
-      case 'gap':
-        if (event.turn === turn) replies.lose();
-        return [];
-      case 'model-replied':
-        if (event.message.turn !== turn) return [];
-        calls.plan(event.message.calls ?? []);
-        return replies.close(event.message);
-      case 'answer-refused':
-        return event.message.turn === turn ? replies.refuse() : [];
-      case 'request-raised':
-        calls.raised(event.request, event.call);
-        return [];
-      case 'request-closed':
-        calls.closed(event.request, event.as);
-        return [];
-      case 'call-begun':
-        return event.turn === turn ? calls.show(event.call.id, true) : [];
-      case 'call-finished':
-        return event.message.turn === turn ? calls.finished(event.message) : [];
-      default:
-        return [];
-    }
+    const finish = { type: 'finish', finishReason: REASONS[status] };
+    return [...calls.endAll(), ...more, ...texts.end(), ...failed, finish];
   };
   return {
     advance(event: StreamEvent): { readonly chunks: readonly Chunk[]; readonly isOver: boolean } {
       const isOver =
         event.type === 'run-ended' || (event.type === 'turn-ended' && event.turn === turn);
-      const chunks = isOver ? end(event.outcome) : chunksOf(event);
+      if (isOver && isSkipping) skip();
+      const chunks = isOver ? end(event.outcome) : chunksOf(parts, event);
       if (!isSkipping || isOver) return { chunks, isOver };
-      if (event.type === 'request-closed' && answered.includes(event.request)) skip();
+      if (event.type === 'request-closed' && answers.requests.includes(event.request)) skip();
       return { chunks: [], isOver };
     },
-    asks: calls.isAsking,
-    isAt: calls.isAt,
+    asks: requests.isAsking,
+    isAt: requests.isAt,
     /**
-     * Returns the end of a stream whose turn waits for the client. A decision of the client that a worker
-     * has refused is an error, and its request is offered again.
+     * Returns the end of a stream whose turn waits for a decision. One of the client that a worker has
+     * refused is an error, and its request is offered again. A request that the client cannot answer is
+     * an error, too, if it can answer none.
      */
-    wait(pending: readonly Request[]): readonly Chunk[] {
+    wait(pending: readonly Request[], run: string): readonly Chunk[] {
       if (isSkipping) skip();
-      const asked = pending.flatMap(({ id, digest, call, kind }): Chunk[] => {
-        if (call === undefined || kind !== 'approval') return [];
-        const approval = { approvalId: `${id}.${digest}`, toolCallId: call };
-        return [...calls.show(call, false), { type: 'tool-approval-request', ...approval }];
-      });
+      const approvals = pending.filter(isApproval);
       const refused = pending.flatMap(({ id, refused: why }): Chunk[] => {
-        if (why === undefined || !answered.includes(id)) return [];
+        if (why === undefined || !answers.requests.includes(id)) return [];
         return [
           { type: 'error', errorText: `request: the decision about ${id} was refused: ${why}` },
         ];
       });
-      return [...asked, ...texts.end(), ...refused, { type: 'finish', finishReason: 'tool-calls' }];
+      const [other] = approvals.length > 0 ? [] : pending;
+      return [
+        ...approvals.flatMap((one) => calls.ask(one)),
+        ...texts.end(),
+        ...refused,
+        ...(other === undefined ? [] : [otherRequest(other, run)]),
+        { type: 'finish', finishReason: 'tool-calls' },
+      ];
     },
   };
 }

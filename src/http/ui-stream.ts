@@ -13,15 +13,16 @@ import {
   readBody,
   whileRead,
 } from './api-routes.js';
-import { readOwn, requestsAt, runOf, sayIn } from './chats.js';
+import { readOwn, refuseUnanswered, requestsAt, runOf, sayIn } from './chats.js';
 import type { Guarded, GuardedContext } from './guard.js';
 import { createHandlers, ownId, startFor } from './handlers.js';
 import { sseEvent, sseResponse } from './sse.js';
-import { type Chunk, uiEncoder } from './ui-encoder.js';
+import { type Answers, type Chunk, NO_ANSWERS, uiEncoder } from './ui-encoder.js';
 
 const part = z.looseObject({
   type: z.string(),
   text: z.string().optional(),
+  toolCallId: z.string().optional(),
   approval: z
     .looseObject({
       id: z.string(),
@@ -40,7 +41,14 @@ const chatBody = z.looseObject({
 /** What the client's request means: a message, or answers to approvals that it has shown. */
 type Meaning =
   | { readonly type: 'message'; readonly id: string; readonly text: string }
-  | { readonly type: 'decisions'; readonly approvals: readonly Approval[] };
+  | {
+      readonly type: 'decisions';
+      readonly approvals: readonly Approval[];
+      /** The calls that the message shows. */
+      readonly calls: readonly string[];
+      /** The turn whose stream has made the message; null if its id does not tell. */
+      readonly turn: number | null;
+    };
 
 interface Approval {
   readonly request: string;
@@ -71,12 +79,18 @@ function readChat(body: unknown): { readonly chat: string; readonly meaning: Mea
     return [{ request, digest, approved: approval.approved, reason: approval.reason }];
   });
   if (last.role === 'assistant' && approvals.length > 0) {
-    return { chat, meaning: { type: 'decisions', approvals } };
+    const calls = last.parts.flatMap(({ toolCallId }) => toolCallId ?? []);
+    const [, turn] = /^turn-([1-9]\d{0,8})$/.exec(last.id) ?? [];
+    const shown = { calls, turn: turn === undefined ? null : Number(turn) };
+    return { chat, meaning: { type: 'decisions', approvals, ...shown } };
   }
   throw new InputError(
     'messages: expected a last message of the user, or one with answers to approvals',
   );
 }
+
+const ANSWER_PARTS =
+  'answer them where they are shown, or in the console, and send the message again';
 
 /** Adds the routes for `useChat` of the AI SDK: `/v1/ui/{agent}`. */
 export function addUiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
@@ -88,12 +102,15 @@ export function addUiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
     const { chat, meaning } = readChat(await readBody(context));
     const run = runOf(caller, { door: 'chat', agent, id: chat });
     if (meaning.type === 'message') {
+      const { id, text } = meaning;
+      await refuseUnanswered(place, caller, { run, ids: [id], fix: ANSWER_PARTS });
       await startFor(place, caller, { agent, id: run, open: true });
-      const turn = await sayIn(place, caller, { run, id: meaning.id, text: meaning.text });
-      return await streamTurn(context, parts, { run, turn, answered: [] });
+      const turn = await sayIn(place, caller, { run, id, text });
+      return await streamTurn(context, parts, { run, turn, answers: NO_ANSWERS });
     }
     await openRun(place, { principal: caller.principal, right: 'read', run });
-    const { turn, open } = await openAmong(place, run, meaning.approvals);
+    const { approvals, calls } = meaning;
+    const { turn, open } = await openAmong(place, run, meaning);
     const decisions = open.map(({ request, digest, approved, reason }) => ({
       request,
       digest,
@@ -101,10 +118,9 @@ export function addUiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
       ...(reason !== undefined && { note: reason }),
     }));
     if (decisions.length > 0) await handlers.decide({ run, decisions }, caller);
-    const answered = (open.length > 0 ? open : meaning.approvals.slice(-1)).map(
-      ({ request }) => request,
-    );
-    return await streamTurn(context, parts, { run, turn, answered });
+    const answered = open.length > 0 ? open : approvals.slice(-1);
+    const answers = { requests: answered.map(({ request }) => request), calls };
+    return await streamTurn(context, parts, { run, turn, answers });
   });
   app.get('/v1/ui/:agent/:id/stream', async (context) => {
     const { agent, id } = context.req.param();
@@ -115,7 +131,7 @@ export function addUiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
     if (!isMoving) return new Response(null, { status: 204 });
     // Before a worker has seen the run, its first turn waits.
     const turn = Math.max(1, found.turn);
-    return await streamTurn(context, parts, { run, turn, answered: [] });
+    return await streamTurn(context, parts, { run, turn, answers: NO_ANSWERS });
   });
   app.get('/v1/ui/:agent/:id/messages', async (context) => {
     const { agent, id } = context.req.param();
@@ -139,13 +155,13 @@ export function addUiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
 }
 
 /**
- * Returns the turn of a run, and the answers to requests that are open; the client repeats the others, which
- * have been recorded. Rejects with a `RefusedError` if one is about a request that the run never had.
+ * Returns the turn of a message with answers, and those to requests that are open; the client repeats the
+ * others, which have been recorded. Rejects with a `RefusedError` if one is about a request that the run never had.
  */
 async function openAmong(
   { client, archive }: Place,
   run: string,
-  approvals: readonly Approval[],
+  { approvals, turn }: Extract<Meaning, { type: 'decisions' }>,
 ): Promise<{ readonly turn: number; readonly open: readonly Approval[] }> {
   const { state } = (await readRun(client, run, { archive })).view;
   const made = state?.requests ?? 0;
@@ -157,8 +173,11 @@ async function openAmong(
     );
   }
   const asking = new Set(askingWork(state).map(({ request }) => request.id));
+  const [now, last] = [state.turn.number, Math.max(state.turn.number, state.inbox.lastTurn)];
+  const isRecent = state.recent.some((ended) => ended.turn === turn);
+  const isKnown = turn !== null && turn <= last && (turn >= now || isRecent);
   return {
-    turn: state.turn.number,
+    turn: isKnown ? turn : now,
     open: approvals.filter(({ request }) => asking.has(request)),
   };
 }
@@ -173,13 +192,13 @@ async function streamTurn(
   {
     run,
     turn,
-    answered,
-  }: { readonly run: string; readonly turn: number; readonly answered: readonly string[] },
+    answers,
+  }: { readonly run: string; readonly turn: number; readonly answers: Answers },
 ): Promise<Response> {
   const { place, limits } = parts;
   return await whileRead(context, parts, async (over) => {
     const stream = await openRunStream(place, { run, over });
-    const encoder = uiEncoder(turn, answered);
+    const encoder = uiEncoder(turn, answers);
     async function* blocks(): AsyncGenerator<string, void, undefined> {
       yield block([{ type: 'start', messageId: `turn-${turn}` }]);
       for await (const batch of stream.batches) {
@@ -190,7 +209,7 @@ async function streamTurn(
         }
         const pending = await requestsAt(place, run, { reader: encoder, signal: over.signal });
         if (pending === null) continue;
-        yield block(encoder.wait(pending));
+        yield block(encoder.wait(pending, run));
         return yield sseEvent({ data: '[DONE]' });
       }
     }

@@ -6,14 +6,57 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineConfig } from '../../src/config.js';
 import { createServer } from '../../src/http.js';
 import { runOf } from '../../src/http/chats.js';
-import { uiEncoder } from '../../src/http/ui-encoder.js';
+import { NO_ANSWERS, uiEncoder } from '../../src/http/ui-encoder.js';
 import type { StreamEvent } from '../../src/live/stream.js';
+import { askPerson } from '../../src/tools/built-in/workflow-tools.js';
+import { defineTool } from '../../src/tools/define-tool.js';
 import { clientOf } from '../support/clerk.js';
 import { gate } from '../support/gate.js';
+import { graphAgent, node } from '../support/graph-agent.js';
 import { type HttpDesk, keyOf, openHttpDesk } from '../support/http-desk.js';
 import { UiChat, uiApproval, uiCall, uiText } from '../support/ui-chat.js';
 
 let desk: HttpDesk;
+
+const paidByGraph: number[] = [];
+const pay = defineTool({
+  name: 'pay',
+  description: 'pays',
+  input: z.object({ euros: z.number() }),
+  effect: 'keyed',
+  execute: async ({ euros }) => {
+    paidByGraph.push(euros);
+    return `paid ${euros}`;
+  },
+});
+/** A graph that pays by itself, and answers with what it was told. */
+const paying = graphAgent(
+  {
+    start: 'pay',
+    messageTo: 'text',
+    answerFrom: 'text',
+    nodes: [
+      node(
+        'pay',
+        { kind: 'tool', tool: 'pay', arguments: { euros: 92 }, save: 'n' },
+        { done: 'end', failed: 'end' },
+      ),
+    ],
+  },
+  {},
+  { name: 'paying', tools: [pay], rules: [{ tool: 'pay', then: 'ask' }] },
+);
+/** An agent that asks a person before it answers. */
+const asking = defineAgent({
+  name: 'asking',
+  instructions: 'x',
+  tools: [askPerson()],
+  decide: async ({ messages }) => {
+    const last = messages.at(-1);
+    if (last?.role === 'tool') return { answer: last.text };
+    return { calls: [{ name: 'ask_person', arguments: { question: 'Which one?' } }] };
+  },
+});
 
 /** An agent whose answers are refused unless they are JSON. */
 const typed = defineAgent({
@@ -24,7 +67,7 @@ const typed = defineAgent({
 });
 
 beforeAll(async () => {
-  desk = await openHttpDesk(['ann', 'bob'], {}, { agents: [typed] });
+  desk = await openHttpDesk(['ann', 'bob'], {}, { agents: [typed, paying, asking] });
 });
 afterAll(() => desk.close());
 
@@ -67,6 +110,48 @@ describe('useChat', () => {
     });
     expect(chat.messages.map(({ role }) => role)).toEqual(['user', 'assistant']);
     expect(desk.paid.filter((euros) => euros === 81)).toHaveLength(1);
+  });
+
+  test('refuses a message while an approval is open, and takes the answer afterwards', async () => {
+    const chat = open('desk');
+    await chat.sendMessage({ text: 'pay 83' });
+    await chat.sendMessage({ text: 'what about order 18?' });
+    expect(chat.status).toBe('error');
+    expect(chat.error?.message).toContain('messages: the run waits for answers to r1');
+    chat.messages = chat.messages.slice(0, -1);
+    await chat.addToolApprovalResponse({ id: uiApproval(chat.lastMessage), approved: true });
+    await expect.poll(() => uiText(chat.lastMessage)).toBe('done: paid 83');
+    await chat.sendMessage({ text: 'what about order 18?' });
+    expect(uiText(chat.lastMessage)).toBe('you said: what about order 18?');
+  });
+
+  test('approves a call of a node of a graph, which ends with the node', async () => {
+    const chat = open('paying');
+    await chat.sendMessage({ text: 'go' });
+    expect([chat.status, chat.error]).toEqual(['ready', undefined]);
+    expect(uiCall(chat.lastMessage)).toMatchObject({ toolName: 'pay', input: { euros: 92 } });
+    expect(paidByGraph).toEqual([]);
+    await chat.addToolApprovalResponse({ id: uiApproval(chat.lastMessage), approved: true });
+    await expect.poll(() => uiText(chat.lastMessage)).toBe('go');
+    const ended = { state: 'output-available', output: { exit: 'done' } };
+    expect(uiCall(chat.lastMessage)).toMatchObject(ended);
+    expect([chat.status, paidByGraph]).toEqual(['ready', [92]]);
+  });
+
+  test('says what else a run waits for, and goes on once it is decided elsewhere', async () => {
+    const id = newId();
+    const chat = open('asking', id);
+    await chat.sendMessage({ text: 'go' });
+    const run = runOf({ principal: { name: 'ann' } }, { door: 'chat', agent: 'asking', id });
+    expect(chat.error?.message).toMatch(
+      new RegExp(`^request: expected an approval, got r1 \\(question\\) of run ${run}; `),
+    );
+    const [asked] = (await desk.client.status(run)).pending;
+    const { id: request = '', digest = '' } = asked ?? {};
+    await desk.client.resolve(run, { request, digest, as: 'answer', result: 'the red one' });
+    await desk.client.result(run, { turn: 1 });
+    const { body } = await desk.send(`/v1/ui/asking/${id}/messages`);
+    expect(JSON.stringify(body)).toContain('the red one');
   });
 
   test('streams nothing for an answer to an approval of a run that its principal may not read', async () => {
@@ -190,7 +275,7 @@ describe('the text parts of a turn', () => {
 
   /** Returns the text parts that the encoder makes of events. */
   function partsOf(events: readonly object[]): readonly string[] {
-    const encoder = uiEncoder(1, []);
+    const encoder = uiEncoder(1, NO_ANSWERS);
     const texts = new Map<unknown, string>();
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the fields that the encoder reads
     for (const event of events as readonly StreamEvent[]) {

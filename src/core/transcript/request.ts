@@ -186,6 +186,11 @@ export interface Request {
   readonly refused?: string;
 }
 
+/** Whether a request asks to undo a call that has been made: its arguments cannot be edited. */
+export function isUndoRequest({ kind, decisions }: Pick<Request, 'kind' | 'decisions'>): boolean {
+  return kind === 'approval' && !decisions.includes('edit');
+}
+
 /** The stored part of an open request; `Request` is built from it and the state. */
 export interface RaisedRequest {
   readonly id: string;
