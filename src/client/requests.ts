@@ -314,6 +314,14 @@ export async function withArguments(request: Request, blobs: BlobStore): Promise
   };
 }
 
+/** Returns requests as `withArguments` does. */
+export async function withAllArguments(
+  requests: readonly Request[],
+  blobs: BlobStore,
+): Promise<readonly Request[]> {
+  return await Promise.all(requests.map((one) => withArguments(one, blobs)));
+}
+
 /**
  * Returns who decided what about a request, by its id or that of its call, and when; null if the
  * run does not know of such a decision.

@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { withAllArguments } from '../client/requests.js';
 import { NoRunError, RefusedError } from '../core/errors.js';
 import { visible } from '../core/state/summaries.js';
 import { canonicalJson, sha256Hex } from '../core/text/json.js';
@@ -99,18 +100,19 @@ interface RequestReader {
 }
 
 /**
- * Returns the requests that a run waits for, once no worker checks a decision about one of them; null if
- * there are none, or if the reader has not come to them.
+ * Returns the requests that a run waits for, with all of their arguments, once no worker checks a decision
+ * about one of them; null if there are none, or if the reader has not come to them. Rejects with a
+ * `BlobError` if arguments cannot be read.
  */
 export async function requestsAt(
-  { api }: Pick<Place, 'api'>,
+  { api, blobs }: Pick<Place, 'api' | 'blobs'>,
   run: string,
   { reader, signal }: { readonly reader: RequestReader; readonly signal: AbortSignal },
 ): Promise<readonly Request[] | null> {
   while (reader.asks()) {
     const { status, pending } = await api.status(run);
     if (status !== 'waiting_decision' || !reader.isAt(pending)) return null;
-    if (!pending.some(({ checking }) => checking)) return pending;
+    if (!pending.some(({ checking }) => checking)) return await withAllArguments(pending, blobs);
     await pause(CHECK_MS, undefined, { signal });
   }
   return null;

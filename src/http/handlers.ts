@@ -199,7 +199,7 @@ type OpenFor = (
 ) => Promise<SeenRun>;
 
 /** Whoever may decide sees what there is to decide. */
-const SEES_REQUESTS = ['read', 'decide'] as const;
+export const SEES_REQUESTS = ['read', 'decide'] as const;
 
 type ReadNames =
   | 'whoAmI'

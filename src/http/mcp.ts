@@ -1,12 +1,14 @@
 import type { McpServer } from '@modelcontextprotocol/server';
 import type { Hono } from 'hono';
+import { withAllArguments } from '../client/requests.js';
 import { InputError } from '../core/errors.js';
 import { isOpenStatus } from '../core/state/status.js';
 import { ownVersion } from '../storage/files.js';
+import { type Place, openRun } from './access.js';
 import { type DoorParts, callerOf } from './api-routes.js';
 import { errorAnswer } from './errors.js';
 import type { Guarded } from './guard.js';
-import { type Caller, createHandlers } from './handlers.js';
+import { type Caller, SEES_REQUESTS, createHandlers } from './handlers.js';
 import {
   RUN_TOOLS,
   WAIT_SECONDS,
@@ -33,7 +35,8 @@ export function addMcpRoute(
   parts: DoorParts,
   { canDecide, log }: { readonly canDecide: boolean; readonly log: (error: unknown) => void },
 ): void {
-  const handlers = createHandlers(parts.place);
+  const { place } = parts;
+  const handlers = createHandlers(place);
   app.all(MCP_PATH, async (context) => {
     const request = await singleRequest(context.req.raw);
     const { McpServer: Server, createMcpHandler } = await import('@modelcontextprotocol/server');
@@ -45,8 +48,8 @@ export function addMcpRoute(
         Object.defineProperty(server, 'createToolError', {
           value: (message: string) => failedResult(message, 'input'),
         });
-        addRunTools(server, { handlers, caller, log });
-        if (canDecide) addDecideTools(server, { handlers, caller, log });
+        addRunTools(server, { place, handlers, caller, log });
+        if (canDecide) addDecideTools(server, { place, handlers, caller, log });
         return server;
       },
       // No list changes while the server runs, so no client waits for that.
@@ -71,6 +74,7 @@ async function singleRequest(request: Request): Promise<Request> {
 
 /** What the tools of one request need. */
 interface ToolParts {
+  readonly place: Place;
   readonly handlers: ReturnType<typeof createHandlers>;
   readonly caller: Caller;
   readonly log: (error: unknown) => void;
@@ -148,14 +152,16 @@ function addRunTools(server: McpServer, parts: ToolParts): void {
 
 /** Adds the tools that list requests and decide about them. */
 function addDecideTools(server: McpServer, parts: ToolParts): void {
-  const { handlers, caller } = parts;
+  const { place, handlers, caller } = parts;
   const tool = answering(parts);
   server.registerTool(
     'list_requests',
     RUN_TOOLS.list_requests,
     tool(async ({ id }) => {
-      const { pending } = await handlers.getRun({ run: id }, caller);
-      return toolResult({ id, requests: pending.map(shownToModel) });
+      await openRun(place, { principal: caller.principal, right: SEES_REQUESTS, run: id });
+      const { pending } = await place.api.status(id);
+      const requests = await withAllArguments(pending, place.blobs);
+      return toolResult({ id, requests: requests.map(shownToModel) });
     }),
   );
   server.registerTool(

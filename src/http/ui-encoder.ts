@@ -88,7 +88,12 @@ function requestsOfRun() {
   };
 }
 
-type CallText = Pick<Request, 'tool' | 'arguments'>;
+/** A call as the client shows it. */
+interface CallText {
+  readonly tool: string | undefined;
+  /** JSON. */
+  readonly arguments: string | undefined;
+}
 
 /** The calls of a message in progress. */
 function callParts(
@@ -132,10 +137,13 @@ function callParts(
     },
     /** The client shows exactly these calls, from an earlier stream. */
     skip: (known: readonly string[]) => void (shown = new Set(known)),
-    /** Asks for the approval of a call, also of one that no reply of this turn has requested. */
-    ask({ id, digest, call = '', ...about }: Request): Chunk[] {
+    /**
+     * Asks for the approval of a call, also of one that no reply of this turn has requested. It is shown as
+     * its tool will get it.
+     */
+    ask({ id, digest, call = '', tool, arguments: given, parsed = given }: Request): Chunk[] {
       const approval = { approvalId: `${id}.${digest}`, toolCallId: call };
-      return [...show(call, about), { type: 'tool-approval-request', ...approval }];
+      return [...show(call, { tool, arguments: parsed }), { type: 'tool-approval-request', ...approval }];
     },
     finished({ callId: toolCallId, text, ok }: ToolMessage): Chunk[] {
       const fields = { toolCallId, dynamic: true };

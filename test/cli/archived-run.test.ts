@@ -48,7 +48,7 @@ async function askServer(given: Pick<RunsAccess, 'allRuns'>, owner: string): Pro
     agents: [],
     taskQueue: rig.taskQueue,
     client: async () => rig.client,
-    archive: openStores(rig.home).archive,
+    ...openStores(rig.home),
     ensureWorker: async () => false,
     owner: async () => owner,
     canDecide: false,

@@ -188,7 +188,7 @@ describe('an agent of a worker of the own, without a configuration', () => {
       agents: [],
       taskQueue,
       client: async () => rig.client,
-      archive: openStores(rig.home).archive,
+      ...openStores(rig.home),
       ensureWorker: async () => false,
       owner: async () => 'me',
       allRuns: false,

@@ -58,12 +58,14 @@ export const mcp: Command<McpOptions> = {
         return hosting;
       };
       const transport = new StdioServerTransport(checkedMessages(process.stdin, output), output);
+      const { archive, blobs } = await context.stores();
       const access = {
         options: context.options,
         agents,
         taskQueue,
         client: () => context.client(),
-        archive: (await context.stores()).archive,
+        archive,
+        blobs,
         ensureWorker: (queue: string) => ensureWorker(hostingFor(queue)),
         owner: () => (owner ??= mcpOwner(context.home)),
         allRuns,

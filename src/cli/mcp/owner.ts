@@ -8,7 +8,7 @@ import { visible } from '../../core/state/summaries.js';
 import { isObject, sha256Hex } from '../../core/text/json.js';
 import { decodeFields } from '../../history/history-event.js';
 import { describeRun, newestArchived } from '../../history/read-run.js';
-import type { Archive } from '../../storage/blob-store.js';
+import type { Archive, BlobStore } from '../../storage/blob-store.js';
 import { decodeHistory } from '../../temporal/server-answers.js';
 import type { CliContext } from '../context.js';
 import { osUser } from '../input/option-parsers.js';
@@ -103,6 +103,8 @@ export interface RunsAccess extends Pick<CliContext, 'options'> {
   readonly ensureWorker: (taskQueue: string) => Promise<boolean>;
   /** Holds the runs that the server has deleted. */
   readonly archive: Archive;
+  /** Holds arguments that are too large for the history. */
+  readonly blobs: BlobStore;
   /** Returns the secret that marks the runs that this server starts. */
   readonly owner: () => Promise<string>;
   /** Serve every run of the namespace, not only the runs that this server started. */

@@ -2,6 +2,7 @@ import { McpServer } from '@modelcontextprotocol/server';
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { z } from 'zod';
 import { agentProblem, servedAgentProblem } from '../../client/fork-run.js';
+import { withAllArguments } from '../../client/requests.js';
 import { toRunStatus, waitForResult } from '../../client/status.js';
 import { IdTakenError, InputError } from '../../core/errors.js';
 import type { RunInput } from '../../core/input/input.js';
@@ -263,7 +264,8 @@ function addDecideTools(server: McpServer, access: RunsAccess): void {
         access,
         toRunStatus(await readRun(await clientFor(access, id), id), Date.now()),
       );
-      return toolResult({ id, requests: pending.map(shownToModel) });
+      const requests = await withAllArguments(pending, access.blobs);
+      return toolResult({ id, requests: requests.map(shownToModel) });
     }),
   );
   server.registerTool(
