@@ -152,7 +152,7 @@ export function createStepEmitter(runId: string): StepEmitter {
     return [
       ...startSteps(event, view, { carriedIn, runId }),
       ...unblockedSteps(before, emitted, view),
-      ...closedSteps(before.requests, view.state),
+      ...closedSteps(before.requests, view),
       ...replies,
       ...itemSteps(before.items, emitted.items),
       ...withGraphSteps(withInlineBegins(messages.steps, view, { inline, begunCalls }), before, {
@@ -307,16 +307,22 @@ function requestIds(state: RunState): readonly string[] {
 }
 
 /** Returns a step for each request that was open before and no longer is. */
-function closedSteps(before: readonly string[], state: RunState | null): readonly DurableStep[] {
+function closedSteps(
+  before: readonly string[],
+  { state, decisions }: Pick<Projection, 'state' | 'decisions'>,
+): readonly DurableStep[] {
   if (before.length === 0 || state === null) return [];
   const open = requestIds(state);
-  return before.filter((id) => !open.includes(id)).map((id) => closedStep(state, id));
-}
-
-function closedStep({ decisions = [] }: RunState, id: string): DurableStep {
-  const made = decisions.findLast((one) => one.request === id && one.refused === undefined);
-  const { as = null, ...who } = made ?? {};
-  return { type: 'request-closed', request: id, as, ...actorOf(who) };
+  return before
+    .filter((id) => !open.includes(id))
+    .map((id): DurableStep => {
+      // The state remembers fewer decisions than one update may have.
+      const made = decisions.findLast(
+        ({ decision: { request, refused } }) => request === id && refused === undefined,
+      );
+      const { as = null, ...who } = made?.decision ?? {};
+      return { type: 'request-closed', request: id, as, ...actorOf(who) };
+    });
 }
 
 /** Returns a step for each request that is newly open. */

@@ -14,6 +14,7 @@ import { clientOf } from '../support/clerk.js';
 import { createRig, type Rig } from '../support/rig.js';
 
 const AGENT = `payer-${randomUUID()}`;
+const CROWD = `crowd-${randomUUID()}`;
 const BOSS = `boss-${randomUUID()}`;
 const ASK: readonly Rule[] = [{ tool: 'pay', then: 'ask', deciders: 'not_requester' }];
 
@@ -56,7 +57,22 @@ beforeAll(async () => {
     rules: ASK,
   });
   const boss = defineAgent({ ...fixed, name: BOSS, agents: [payer] });
-  await rig.worker([payer, boss], { models: { m: model } });
+  const crowd = defineAgent({
+    name: CROWD,
+    instructions: 'x',
+    tools: [pay],
+    rules: [{ tool: 'pay', then: 'ask' }],
+    decide: async ({ messages }) =>
+      messages.at(-1)?.role === 'tool'
+        ? { answer: 'all denied' }
+        : {
+            calls: Array.from({ length: 25 }, (_, euros) => ({
+              name: 'pay',
+              arguments: { euros },
+            })),
+          },
+  });
+  await rig.worker([payer, boss, crowd], { models: { m: model } });
 });
 afterAll(async () => {
   await client.disconnect();
@@ -134,7 +150,22 @@ describe('open requests', () => {
       rules: ASK,
     });
     const boss = defineAgent({ ...fixed, name: BOSS, agents: [payer] });
-    await rig.worker([payer, boss], { models: { m: model } });
+    const crowd = defineAgent({
+      name: CROWD,
+      instructions: 'x',
+      tools: [pay],
+      rules: [{ tool: 'pay', then: 'ask' }],
+      decide: async ({ messages }) =>
+        messages.at(-1)?.role === 'tool'
+          ? { answer: 'all denied' }
+          : {
+              calls: Array.from({ length: 25 }, (_, euros) => ({
+                name: 'pay',
+                arguments: { euros },
+              })),
+            },
+    });
+    await rig.worker([payer, boss, crowd], { models: { m: model } });
     await client.cancel(id);
   });
 
@@ -213,6 +244,30 @@ test('the events of a run show what was asked, and what was decided', async () =
     { type: 'request-closed', request: 'r1', as: 'approve', by: 'bob' },
     { type: 'call-begun' },
   ]);
+});
+
+test('the events have every decision of one update, however many there are', async () => {
+  const { id } = await client.start(CROWD, { id: newId(), message: 'go' });
+  const pending = await vi.waitFor(
+    async () => {
+      const status = await client.status(id);
+      expect(status.pending).toHaveLength(25);
+      return status.pending;
+    },
+    { timeout: 20_000, interval: 50 },
+  );
+  const denials = pending.map(({ id: request, digest }) => ({
+    request,
+    digest,
+    as: 'deny' as const,
+    by: 'bob',
+  }));
+  await client.resolve(id, denials);
+  const closed: unknown[] = [];
+  for await (const event of client.events(id)) {
+    if (event.type === 'request-closed') closed.push([event.as, event.by]);
+  }
+  expect(closed).toEqual(pending.map(() => ['deny', 'bob']));
 });
 
 test('all runs of an agent are paused and resumed by signal, with progress', async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { acceptMessage, acceptSignal } from '../../src/core/run/ask.js';
-import { REMEMBERED_DECISIONS, initialState, type RunState } from '../../src/core/state/state.js';
+import { REMEMBERED_DECISIONS } from '../../src/core/state/decisions.js';
+import { initialState, type RunState } from '../../src/core/state/state.js';
 import { checkBy } from '../../src/core/input/actor.js';
 import { unreadable } from '../../src/core/input/input.js';
 import { REMEMBERED_REFUSALS, type Ask } from '../../src/core/input/inbox.js';

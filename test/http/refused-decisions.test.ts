@@ -54,6 +54,22 @@ describe('a decision that the check has refused', () => {
     expect(desk.paid.filter((euros) => euros === 41)).toHaveLength(1);
   });
 
+  test('is another one after many other decisions, too', async () => {
+    const { id, request } = await desk.asking(45);
+    const decision = { request: request.id, digest: request.digest, as: 'approve' };
+    const click = () => desk.send(`/v1/runs/${id}/decisions`, { body: { decisions: [decision] } });
+    check = () => false;
+    await click();
+    expect(await refusals(id)).toBe(1);
+    for (let n = 0; n < 10; n += 1) {
+      await desk.client.pause(id);
+      await desk.client.resume(id);
+    }
+    check = () => true;
+    expect((await click()).status).toBe(200);
+    expect((await desk.client.result(id)).answer).toBe('done: paid 45');
+  });
+
   test('is made again by a client of MCP', async () => {
     const { id, request } = await desk.asking(42);
     const client = new Client({ name: 'test', version: '1' });

@@ -11,11 +11,11 @@ import { type ChildEnd, childResult } from '../run/complete-batch.js';
 import { applyControlEvent } from '../run/control.js';
 import type { Completed, EndOf, FactOf, RunEvent } from '../run/events.js';
 import { getInterruption } from '../state/change.js';
+import { decidedBefore } from '../state/decisions.js';
 import {
   type ControlDecision,
   type RecordedDecision,
   type RunState,
-  decidedBefore,
   keepsEarlierMeaning,
 } from '../state/state.js';
 import { openCallById } from '../state/turn.js';

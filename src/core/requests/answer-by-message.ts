@@ -1,5 +1,6 @@
 import type { AnsweredRequest, Ask } from '../input/inbox.js';
 import { PLAN_WORDS, readPlanAnswer, readYesOrNo, shownActions } from '../plan/confirm-plan.js';
+import { REMEMBERED_DECISIONS, nodeIn } from '../state/decisions.js';
 import type { RunState } from '../state/state.js';
 import { currentNode } from '../state/turn-definition.js';
 import { type AskingWork, callOfWork, isUndo } from '../state/work.js';
@@ -16,6 +17,8 @@ interface Arrival {
   readonly now: number | null;
   /** A version without `SEMANTICS` received the message: see `keepsEarlierMeaning`. */
   readonly earlier?: boolean;
+  /** The history has the message, so it keeps the meaning that it had when it came. */
+  readonly recorded?: true;
 }
 
 /** What a message is to the requests of a run. */
@@ -48,7 +51,7 @@ export function messageAnswer(state: RunState, said: Said, arrival: Arrival): Me
       answers === false
         ? mayNot(asked)
         : ((arrival.now === null ? null : expiryProblem(asked.request, arrival.now)) ??
-          unboundProblem(state, asked, { ...said, now: arrival.now }));
+          unboundProblem(state, asked, { ...said, ...arrival }));
     return refused === null
       ? { type: 'decides', work: asked, decision }
       : { type: 'refused', refused };
@@ -148,7 +151,7 @@ function decisionIn(
 function unboundProblem(
   { decisions = [], turn }: RunState,
   { request, name }: AskingWork,
-  { sentAt, by, now }: Said & Arrival,
+  { sentAt, by, now, recorded }: Said & Arrival,
 ): Refused | null {
   const refused = (why: string): Refused => ({
     reason: 'unbound',
@@ -163,7 +166,8 @@ function unboundProblem(
     return refused(`its sender's clock is ahead by ${inSeconds(sentAt - now)}`);
   }
   const node = nodeIn(name);
-  const before = decisions.findLast(
+  const known = recorded ? decisions.slice(-REMEMBERED_DECISIONS) : decisions;
+  const before = known.findLast(
     ({ what, call, at, refused: rejected }) =>
       what === 'resolve' && rejected === undefined && at >= turn.startedAt && nodeIn(call) === node,
   );
@@ -181,11 +185,6 @@ const MAX_AHEAD_MS = 10_000;
 
 function inSeconds(ms: number): string {
   return `${Math.ceil(ms / 1_000)} s`;
-}
-
-/** Returns the id of a node's call without the number of its visit. */
-function nodeIn(call = ''): string {
-  return call.split('_').slice(0, -2).join('_');
 }
 
 function bindTo(request: string): string {

@@ -1,6 +1,7 @@
 import { isTooDeep, tooDeep, isObject } from '../text/json.js';
 import { formatDuration, show } from '../text/text.js';
-import { decidedBefore, type RunState } from '../state/state.js';
+import { decidedBefore } from '../state/decisions.js';
+import type { RunState } from '../state/state.js';
 import { decisionShape } from '../transcript/message-shapes.js';
 import { guard } from '../text/shape.js';
 import { readPlanAnswer, shownActions, someText, unclearAnswer } from '../plan/confirm-plan.js';

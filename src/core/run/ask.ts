@@ -120,18 +120,20 @@ interface Received {
   readonly now: number;
   /** See `keepsEarlierMeaning`; default: false. */
   readonly earlier?: boolean;
+  /** The history has the message: see `messageAnswer`. */
+  readonly recorded?: true;
 }
 
 /** Returns why this run refuses a message now, or null. A message received before is accepted. */
 export function askRefusal(
   state: RunState,
   ask: Omit<Ask, 'id'>,
-  { id, now, earlier = false }: Received,
+  { id, earlier = false, ...received }: Received,
 ): Refusal | null {
   if (findTurnOfMessage(state.inbox, id) !== null) return null;
   const never = neverProblem(state, ask);
   if (never !== null) return { message: never };
-  const answer = messageAnswer(state, ask, { now, earlier });
+  const answer = messageAnswer(state, ask, { ...received, earlier });
   if (answer.type === 'refused') return answer.refused;
   const message = nowProblem(state, ask, answer);
   return message === null ? null : { message };
@@ -223,7 +225,7 @@ export function acceptMessage(
   if (known !== null) {
     return { receipt: { turn: known, duplicate: true }, event: null, answer: { type: 'message' } };
   }
-  const answer = messageAnswer(state, ask, { now: null, earlier });
+  const answer = messageAnswer(state, ask, { now: null, earlier, recorded: true });
   const turn = turnFor(state, ask, answer);
   const message = {
     id,
@@ -268,7 +270,7 @@ export function acceptSignal(
       return refused('id: expected an id, which a message by signal needs, got none');
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked field by field above
     const ask = value as Ask;
-    const refusal = askRefusal(state, ask, { id, now: at, earlier });
+    const refusal = askRefusal(state, ask, { id, now: at, earlier, recorded: true });
     return refusal === null ? acceptMessage(state, ask, id, earlier) : refused(refusal.message);
   } catch {
     return refused('message: it cannot be read');

@@ -44,43 +44,6 @@ export interface RecordedDecision {
   readonly refused?: string;
 }
 
-/** Number of decisions that a run remembers. */
-export const REMEMBERED_DECISIONS = 20;
-
-/** Returns the earlier decision by an update with this id; undefined if there is none. */
-export function decidedBefore(
-  decisions: readonly RecordedDecision[] | undefined,
-  id: string,
-): RecordedDecision | undefined {
-  return decisions?.find((decision) => decision.id === id);
-}
-
-/** The decisions in a run's state. */
-interface Decided {
-  readonly decisions?: readonly RecordedDecision[];
-  readonly decisionsTotal?: number;
-}
-
-/** Returns the state with one more decision; the oldest are dropped from the list. */
-export function withDecision<State extends Decided>(
-  state: State,
-  decision: RecordedDecision,
-): State {
-  return {
-    ...state,
-    decisions: [...(state.decisions ?? []), decision].slice(-REMEMBERED_DECISIONS),
-    decisionsTotal: countDecisions(state) + 1,
-  };
-}
-
-/** Returns the number of all decisions. States of older versions have only the list. */
-export function countDecisions({
-  decisions = [],
-  decisionsTotal = decisions.length,
-}: Decided): number {
-  return decisionsTotal;
-}
-
 /** A run's position in its graph. It is part of the run's state. */
 export interface GraphState {
   /** The fields that have a value. */

@@ -4,13 +4,8 @@ import type { Message } from '../transcript/messages.js';
 import type { AttemptReport, Outcome, Usage } from '../transcript/outcome.js';
 import type { Grant, Request } from '../transcript/request.js';
 import type { PromptChunk } from '../transcript/transcript.js';
-import {
-  type EffectiveLimits,
-  type ForkPoint,
-  type RecordedDecision,
-  type RunState,
-  countDecisions,
-} from './state.js';
+import { countDecisions } from './decisions.js';
+import type { EffectiveLimits, ForkPoint, RecordedDecision, RunState } from './state.js';
 import type { Undoable } from './work.js';
 
 /** The statuses of a run that continues, with their meanings. */
