@@ -121,6 +121,7 @@ function replyViews(
 ) {
   /** What the attempt in progress has written, if nothing of it was lost. */
   let written: string | null = '';
+  /** The last text that a reply has. A turn that is canceled answers with it, whatever came after it. */
   let lastText = '';
   const requested = (message: AssistantMessage, known: ThreadMessage | undefined): AgUiEvent[] => {
     const id = replyId(message);
@@ -151,7 +152,8 @@ function replyViews(
       // Of a long text, the history has only the head and the tail.
       const isCut = message.blob !== undefined && before.length > message.text.length;
       const final = isCut ? before : message.text;
-      [written, lastText] = ['', message.text];
+      written = '';
+      if (message.text !== '') lastText = message.text;
       const shown = isLive(turn) ? text.show(final, { turn, step, isFinal: true }) : [];
       const events = [...begun, ...shown, ...text.close()];
       calls.request(own, turn);

@@ -42,6 +42,7 @@ import {
   responseEncoder,
   responseId,
   toResponse,
+  withAnswer,
 } from './response-encoder.js';
 import { sseEvent, sseResponse } from './sse.js';
 
@@ -270,14 +271,12 @@ async function readState(place: Place, id: ResponsePlace): Promise<ResponseState
       ? [one.side ? '' : one.text]
       : [],
   );
-  const answer = outcome?.answer ?? null;
-  const all = answer !== null && texts.at(-1) !== answer ? [...texts, answer] : texts;
   const createdAt = Math.floor((own[0]?.at ?? 0) / 1_000);
   return {
     place: id,
     model: status.agent,
     createdAt,
-    texts: all,
+    texts: outcome === null ? texts : withAnswer(texts, outcome),
     outcome,
     isBackground: true,
     previous: null,

@@ -30,6 +30,19 @@ export interface ResponseState {
   readonly previous: string | null;
 }
 
+/**
+ * Returns the texts of a response that has ended: those of its replies, and its answer if no reply has it. A
+ * turn that is canceled answers with the last text that a reply has, whatever came after it.
+ */
+export function withAnswer(
+  texts: readonly string[],
+  { answer, status }: Pick<Outcome, 'answer' | 'status'>,
+): readonly string[] {
+  const isCancelled = status === 'cancelled';
+  const last = isCancelled ? texts.findLast((text) => text !== '') : texts.at(-1);
+  return answer === null || answer === last ? texts : [...texts, answer];
+}
+
 function itemOf({ turn }: ResponsePlace, index: number, text: string | null) {
   return {
     id: `msg_${turn}_${index}`,
@@ -152,9 +165,21 @@ function replyItems(place: ResponsePlace) {
     const fields = { ...at(), delta, logprobs: [] };
     return [...open(), toEvent('response.output_text.delta', sequence, fields)];
   };
+  const finish = (text: string): ResponseEvent[] => {
+    [written, isWhole] = [text, true];
+    const before = [...show(), ...open()];
+    const end = startOf(texts.length + 1);
+    const item = { output_index: texts.length, item: itemOf(place, texts.length, text) };
+    const events = [
+      toEvent('response.output_text.done', end - 4, { ...at(), text, logprobs: [] }),
+      toEvent('response.content_part.done', end - 3, { ...at(), part: partOf(text) }),
+      toEvent('response.output_item.done', end - 2, item),
+    ];
+    [shown, written, isOpen] = ['', '', false];
+    return [...before, ...events];
+  };
   return {
     texts,
-    isOpen: () => isOpen,
     write(text: string): ResponseEvent[] {
       written += text;
       return show();
@@ -168,19 +193,12 @@ function replyItems(place: ResponsePlace) {
       isWhole = false;
     },
     close(text: string): ResponseEvent[] {
-      [written, isWhole] = [text, true];
-      const before = [...show(), ...open()];
-      const end = startOf(texts.length + 1);
-      const item = { output_index: texts.length, item: itemOf(place, texts.length, text) };
-      const events = [
-        toEvent('response.output_text.done', end - 4, { ...at(), text, logprobs: [] }),
-        toEvent('response.content_part.done', end - 3, { ...at(), part: partOf(text) }),
-        toEvent('response.output_item.done', end - 2, item),
-      ];
+      const events = finish(text);
       texts.push(text);
-      [shown, written, isOpen] = ['', '', false];
-      return [...before, ...events];
+      return events;
     },
+    /** Ends the reply in progress, if there is one, which the response does not have. */
+    drop: (): ResponseEvent[] => (isOpen ? finish('') : []),
   };
 }
 
@@ -191,12 +209,14 @@ export function responseEncoder(given: Omit<ResponseState, 'texts' | 'outcome'>)
   const { texts } = items;
   const stateOf = (outcome: Outcome | null): ResponseState => ({ ...given, texts, outcome });
   const end = (outcome: Outcome): ResponseEvent[] => {
-    const { answer, status } = outcome;
-    const hasMore = items.isOpen() || (answer !== null && texts.at(-1) !== answer);
-    const last = hasMore ? items.close(answer ?? '') : [];
+    const { status } = outcome;
+    // The same whether a reply is in progress or, in a stream that is read again, is not known any more.
+    const sequence = startOf(texts.length + 1);
+    const [answer] = withAnswer(texts, outcome).slice(texts.length);
+    const last = answer === undefined ? items.drop() : items.close(answer);
     const type = status === 'cancelled' ? 'failed' : STATUSES[status];
     const response = toResponse(stateOf(outcome));
-    return [...last, toEvent(`response.${type}`, startOf(texts.length), { response })];
+    return [...last, toEvent(`response.${type}`, sequence, { response })];
   };
   const eventsOf = (step: StreamEvent): readonly ResponseEvent[] => {
     switch (step.type) {

@@ -143,7 +143,10 @@ function callParts(
      */
     ask({ id, digest, call = '', tool, arguments: given, parsed = given }: Request): Chunk[] {
       const approval = { approvalId: `${id}.${digest}`, toolCallId: call };
-      return [...show(call, { tool, arguments: parsed }), { type: 'tool-approval-request', ...approval }];
+      return [
+        ...show(call, { tool, arguments: parsed }),
+        { type: 'tool-approval-request', ...approval },
+      ];
     },
     finished({ callId: toolCallId, text, ok }: ToolMessage): Chunk[] {
       const fields = { toolCallId, dynamic: true };
@@ -182,6 +185,7 @@ function isApproval(request: Request): boolean {
 function replyTexts(texts: ReturnType<typeof textParts>) {
   /** What the attempt in progress has written; null: part of it is unknown until it is durable. */
   let written: string | null = '';
+  /** The last text that a reply has. A turn that is canceled answers with it, whatever came after it. */
   let lastText = '';
   return {
     lastText: () => lastText,
@@ -200,13 +204,14 @@ function replyTexts(texts: ReturnType<typeof textParts>) {
       const shown = texts.shown();
       // Of a long text, the history has only the head and the tail.
       const isCut = blob !== undefined && shown.length > text.length;
-      [written, lastText] = ['', text];
+      written = '';
+      if (text !== '') lastText = text;
       const chunks = texts.show(isCut ? shown : text);
       return [...chunks, ...(calls.length === 0 ? texts.end() : texts.close())];
     },
     /** Ends a reply that does not count. What was shown of it stays a part of its own. */
     refuse(): Chunk[] {
-      [written, lastText] = ['', ''];
+      written = '';
       return texts.end();
     },
   };

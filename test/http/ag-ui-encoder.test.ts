@@ -118,6 +118,19 @@ test('an attempt that says the same again is shown once, and a cut text stays wh
   ]);
 });
 
+test('the answer of a turn that was canceled is not repeated after a reply without a text', () => {
+  const calls = [{ id: 'call_1_1_0', name: 'look', arguments: '{}', digest: '' }];
+  const other = { ...replied('', { calls: [{ ...calls[0], id: 'call_1_2_0' }] }).message, step: 2 };
+  const cancelled = { ...outcome('Let me look'), status: 'cancelled', reason: 'cancelled' };
+  const all = encode([
+    ...BEGIN,
+    replied('Let me look', { calls }),
+    { type: 'model-replied', message: other },
+    { type: 'turn-ended', turn: 1, outcome: cancelled },
+  ]);
+  expect(all.filter((one) => one === 'Let me look')).toHaveLength(1);
+});
+
 test('nodes are steps, and what they change is the state', () => {
   const call = { id: 'call_1_0_0', name: 'fetch', arguments: '{"n":1}', digest: '', node: 'read' };
   const result = { role: 'tool', n: 1, turn: 1, step: 0, at: 0, callId: call.id, text: '' };

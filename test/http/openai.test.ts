@@ -3,6 +3,7 @@ import OpenAI, { APIError, NotFoundError } from 'openai';
 import type { ResponseStreamEvent } from 'openai/resources/responses/responses';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createServer, listen } from '../../src/http.js';
+import { replyCall } from '../../src/testing/replies.js';
 import { gate } from '../support/gate.js';
 import { type HttpDesk, keyOf, openHttpDesk } from '../support/http-desk.js';
 
@@ -117,6 +118,32 @@ describe('responses', () => {
     stream.on('response.output_text.delta', () => failed.release());
     const final = await stream.finalResponse();
     expect([final.status, final.output_text]).toEqual(['completed', 'the second']);
+  });
+
+  test('have the texts of the replies once if they are canceled in the middle of one', async () => {
+    const [half, rest] = [gate(), gate()];
+    desk.talker.on('look twice', async ({ number, emit }) => {
+      if (number === 1) return { ...replyCall('no_such_tool', {}), text: 'Let me look.' };
+      emit('But');
+      half.release();
+      await rest.wait();
+      return 'But no';
+    });
+    const input = { model: 'talker', input: 'look twice', background: true } as const;
+    const { id } = await openai.responses.create(input);
+    await half.wait();
+    const stream = await openai.responses.retrieve(id, { stream: true });
+    const events: ResponseStreamEvent[] = [];
+    const reading = (async () => {
+      for await (const event of stream) events.push(event);
+    })();
+    await expect.poll(() => JSON.stringify(events)).toContain('"delta":"But"');
+    await openai.responses.cancel(id);
+    await reading;
+    rest.release();
+    const read = await openai.responses.retrieve(id);
+    expect([read.status, read.output_text]).toEqual(['cancelled', 'Let me look.']);
+    expect(events.at(-1)).toMatchObject({ response: { output: read.output } });
   });
 
   test('of one conversation are turns of one run, and can be canceled', async () => {

@@ -286,6 +286,16 @@ describe('the text parts of a turn', () => {
     return [...texts.values()];
   }
 
+  test('are not repeated by the answer of a turn that was canceled', () => {
+    const outcome = { status: 'cancelled', answer: 'Let me look' };
+    const ended = { type: 'turn-ended', turn: 1, outcome };
+    const calls = [{ id: 'call_1_1_0', name: 'look', arguments: '{}' }];
+    const replies = [replied('Let me look', { calls }), replied('', { calls })];
+    expect(partsOf([...replies, ended])).toEqual(['Let me look']);
+    const refused = { ...replied('42'), type: 'answer-refused', problem: 'no JSON' };
+    expect(partsOf([replied('Let me look', { calls }), refused, ended])).toEqual(['Let me look']);
+  });
+
   test('wait after a gap for what is durable', () => {
     const gap = { ...place, type: 'gap', offset: 1, until: 3 };
     expect(partsOf([delta('a'), gap, delta('d'), replied('abcd')])).toEqual(['abcd']);
