@@ -12,17 +12,18 @@ import {
   readBody,
   whileRead,
 } from './api-routes.js';
-import { readOwn, refuseUnanswered, requestsAt, runOf, sayIn, viewOf } from './chats.js';
+import {
+  beginOrResume,
+  readOwn,
+  refuseUnanswered,
+  requestsAt,
+  runOf,
+  sayIn,
+  viewOf,
+} from './chats.js';
 import { errorAnswer } from './errors.js';
 import type { Guarded, GuardedContext } from './guard.js';
-import {
-  type Caller,
-  actorOfCaller,
-  createHandlers,
-  openToCancel,
-  ownId,
-  startFor,
-} from './handlers.js';
+import { type Caller, actorOfCaller, createHandlers, openToCancel, ownId } from './handlers.js';
 import { sseEvent, sseResponse } from './sse.js';
 
 /** The run of a thread, and which of its turns a stream shows. */
@@ -112,7 +113,7 @@ async function begin(
     if (said.length === 0) throw new InputError('messages: expected one of the user');
     const ids = said.map(({ id }) => id);
     await refuseUnanswered(place, caller, { run, ids, fix: 'send them as resume, or connect' });
-    await startFor(place, caller, { agent, id: run, open: true });
+    await beginOrResume(place, caller, { agent, run });
   }
   let turn = 1;
   for (const one of said) turn = await sayIn(place, caller, { run, ...one });

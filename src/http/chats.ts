@@ -1,13 +1,14 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { withAllArguments } from '../client/requests.js';
-import { NoRunError, RefusedError } from '../core/errors.js';
+import { InputError, NoRunError, RefusedError } from '../core/errors.js';
 import { visible } from '../core/state/summaries.js';
 import { canonicalJson, sha256Hex } from '../core/text/json.js';
+import { show } from '../core/text/text.js';
 import { type Request, isUndoRequest } from '../core/transcript/request.js';
 import type { Projection } from '../history/projection.js';
 import { readRun } from '../history/read-run.js';
-import { type Place, noWorker, openRun } from './access.js';
-import { type Caller, createHandlers, ownId } from './handlers.js';
+import { type Place, noWorker, openRun, unseen } from './access.js';
+import { type Caller, createHandlers, ownId, startFor } from './handlers.js';
 import type { Principal } from './principals.js';
 
 /** Conversations that a client names: each is an open run of its principal. */
@@ -27,6 +28,29 @@ export function runOf(
   const { door, agent, id } = given;
   const digest = sha256Hex(canonicalJson([principal.name, agent, id]));
   return `${door}-${digest.slice(0, ID_DIGITS)}`;
+}
+
+/**
+ * Starts the run of a conversation, unless its principal has one: a principal of several tenants, which starts
+ * nothing here, goes on with it. Rejects with an `InputError` if it is a run of another agent.
+ */
+export async function beginOrResume(
+  place: Place,
+  caller: Caller,
+  { agent, run }: { readonly agent: string; readonly run: string },
+): Promise<void> {
+  const { principal } = caller;
+  const found = await openRun(place, { principal, right: 'read', run }).catch(unseen);
+  if (!found?.isOwn) await startFor(place, caller, { agent, id: run, open: true });
+  else requireAgent(agent, found.agent);
+}
+
+/** Throws an `InputError` if a conversation is to go on with another agent. */
+export function requireAgent(asked: string, agent: string): void {
+  if (asked === agent) return;
+  throw new InputError(
+    `model: expected ${show(agent)}, the agent of the conversation, got ${show(asked)}; begin a conversation of its own with another agent`,
+  );
 }
 
 /**

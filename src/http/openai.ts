@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Hono } from 'hono';
-import { InputError, RefusedError } from '../core/errors.js';
+import { IdTakenError, InputError, RefusedError } from '../core/errors.js';
 import { show, visibleJson } from '../core/text/text.js';
 import type { Outcome } from '../core/transcript/outcome.js';
 import { type Place, noWorker, openRun } from './access.js';
@@ -12,6 +12,7 @@ import {
   readBody,
   whileRead,
 } from './api-routes.js';
+import { beginOrResume, requireAgent } from './chats.js';
 import { type ErrorAnswer, HttpError } from './errors.js';
 import type { Guarded, GuardedContext } from './guard.js';
 import {
@@ -197,11 +198,7 @@ async function beginResponse(
     const before = readId(previous);
     const { principal } = caller;
     const { agent } = await openRun(place, { principal, right: 'talk', run: before.run });
-    if (agent !== model) {
-      throw new InputError(
-        `model: expected ${show(agent)}, the agent of the previous response, got ${show(model)}; begin a conversation of its own with another agent`,
-      );
-    }
+    requireAgent(model, agent);
     const key = nextMessageId(caller, { previous, messages });
     return await sendNext(place, caller, { run: before.run, id: key, messages });
   }
@@ -251,7 +248,13 @@ async function inConversation(
   const [, name = ''] = /^conv_([\w-]{1,100})$/.exec(conversation) ?? [];
   if (name === '') throw new HttpError(404, 'not_found', 'there is no such conversation');
   const run = `conversation-${name}`;
-  await createHandlers(place).startRun({ agent: model, id: run, open: true }, caller);
+  await beginOrResume(place, caller, { agent: model, run }).catch((error: unknown) => {
+    if (!IdTakenError.isInstance(error)) throw error;
+    throw new IdTakenError(
+      `conversation: expected one of your own, got ${show(conversation)}, whose run another request has started; create a new one`,
+      { cause: error },
+    );
+  });
   const id = await messageId(place, caller, { run, messages, isRetry: again });
   return await sendNext(place, caller, { run, id, messages });
 }

@@ -13,9 +13,9 @@ import {
   readBody,
   whileRead,
 } from './api-routes.js';
-import { readOwn, refuseUnanswered, requestsAt, runOf, sayIn } from './chats.js';
+import { beginOrResume, readOwn, refuseUnanswered, requestsAt, runOf, sayIn } from './chats.js';
 import type { Guarded, GuardedContext } from './guard.js';
-import { createHandlers, ownId, startFor } from './handlers.js';
+import { createHandlers, ownId } from './handlers.js';
 import { sseEvent, sseResponse } from './sse.js';
 import { type Answers, type Chunk, NO_ANSWERS, uiEncoder } from './ui-encoder.js';
 
@@ -104,7 +104,7 @@ export function addUiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
     if (meaning.type === 'message') {
       const { id, text } = meaning;
       await refuseUnanswered(place, caller, { run, ids: [id], fix: ANSWER_PARTS });
-      await startFor(place, caller, { agent, id: run, open: true });
+      await beginOrResume(place, caller, { agent, run });
       const turn = await sayIn(place, caller, { run, id, text });
       return await streamTurn(context, parts, { run, turn, answers: NO_ANSWERS });
     }

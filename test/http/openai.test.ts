@@ -290,8 +290,20 @@ describe('responses', () => {
     const { id } = await openai.responses.create({ model: 'desk', input: 'hello' });
     const next = { model: 'other', input: 'more', previous_response_id: id };
     await expect(openai.responses.create(next)).rejects.toThrow(
-      'model: expected "desk", the agent of the previous response, got "other"',
+      'model: expected "desk", the agent of the conversation, got "other"',
     );
+    const { id: conversation } = await openai.conversations.create();
+    await openai.responses.create({ model: 'desk', input: 'hello', conversation });
+    const other = openai.responses.create({ model: 'other', input: 'more', conversation });
+    await expect(other).rejects.toMatchObject({
+      status: 400,
+      message: expect.stringContaining(
+        'model: expected "desk", the agent of the conversation, got "other"; begin a conversation',
+      ),
+    });
+    const eve = new OpenAI({ baseURL: `${desk.url}/v1`, apiKey: keyOf('eve'), maxRetries: 0 });
+    const foreign = eve.responses.create({ model: 'other', input: 'more', conversation });
+    await expect(foreign).rejects.toThrow('conversation: expected one of your own');
     for (const after of ['abc', '-5', '1.5', '']) {
       const path = `/v1/responses/${id}?stream=true&starting_after=${after}`;
       expect((await desk.send(path)).status).toBe(400);

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type HttpDesk, openHttpDesk } from '../support/http-desk.js';
+import { runOf } from '../../src/http/chats.js';
+import { type HttpDesk, keyOf, openHttpDesk } from '../support/http-desk.js';
 
 let desk: HttpDesk;
 beforeAll(async () => {
@@ -59,6 +60,43 @@ test('a principal of a tenant starts and sees runs of this tenant only', async (
   };
   await expect.poll(async () => await listed('ann')).toEqual(expect.arrayContaining(runs));
   await expect.poll(async () => await listed('acme')).toEqual([fork, own]);
+});
+
+test('a principal of several tenants goes on with its chats at every door', async () => {
+  const principal = { name: 'both' };
+  const ids = {
+    ui: runOf({ principal }, { door: 'chat', agent: 'desk', id: 'c' }),
+    agUi: runOf({ principal }, { door: 'thread', agent: 'desk', id: 't' }),
+    openai: 'conversation-of-both',
+  };
+  const user = (content: string) => ({ id: 'm', role: 'user', content });
+  const parts = [{ type: 'text', text: 'to the chat' }];
+  const say = async (door: string, body: object): Promise<readonly [number, string]> => {
+    const response = await fetch(desk.url + door, {
+      method: 'POST',
+      body: JSON.stringify(body),
+      headers: { authorization: `Bearer ${keyOf('both')}`, 'content-type': 'application/json' },
+    });
+    return [response.status, await response.text()];
+  };
+  const all = async () => [
+    await say('/v1/ui/desk', { id: 'c', messages: [{ id: 'm', role: 'user', parts }] }),
+    await say('/v1/ag-ui/desk', { threadId: 't', runId: 'r', messages: [user('to the thread')] }),
+    await say('/v1/responses', { model: 'desk', input: 'to it', conversation: 'conv_of-both' }),
+  ];
+  // It starts nothing there.
+  expect((await all()).map(([status]) => status)).toEqual([403, 403, 403]);
+  for (const id of Object.values(ids)) {
+    const body = { agent: 'desk', id, open: true, tenant: 'umbra' };
+    expect((await desk.send('/v1/runs', { as: 'both', body })).status).toBe(201);
+  }
+  const answers = await all();
+  expect(answers.map(([status]) => status)).toEqual([200, 200, 200]);
+  for (const [at, said] of ['to the chat', 'to the thread', 'to it'].entries()) {
+    expect(answers[at]?.[1]).toContain(`you said: ${said}`);
+  }
+  const tenants = Object.values(ids).map(async (id) => (await desk.client.status(id)).tenant);
+  expect(await Promise.all(tenants)).toEqual(['umbra', 'umbra', 'umbra']);
 });
 
 test('the rights that a group gives for its tenant are about the runs of this tenant only', async () => {
