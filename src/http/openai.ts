@@ -143,9 +143,18 @@ async function opened(
   const name = context.req.param('id') ?? '';
   const id = readId(name);
   await openRun(parts.place, { principal: caller.principal, right: 'read', run: id.run });
-  const { turn, queued } = await parts.place.api.status(id.run);
-  if (id.turn > Math.max(1, turn + queued)) throw noResponse(name);
+  await requireTurn(parts.place, id, name);
   return { id, caller };
+}
+
+/** Rejects with an `HttpError` (404) if a run has no such turn. */
+async function requireTurn(
+  { api }: Pick<Place, 'api'>,
+  { run, turn: asked }: ResponsePlace,
+  name: string,
+): Promise<void> {
+  const { turn, queued } = await api.status(run);
+  if (asked > Math.max(1, turn + queued)) throw noResponse(name);
 }
 
 /** Returns the sequence number after which a stream begins; -1 for its beginning. */
@@ -199,6 +208,7 @@ async function beginResponse(
     const { principal } = caller;
     const { agent } = await openRun(place, { principal, right: 'talk', run: before.run });
     requireAgent(model, agent);
+    await requireTurn(place, before, previous);
     const key = nextMessageId(caller, { previous, messages });
     return await sendNext(place, caller, { run: before.run, id: key, messages });
   }

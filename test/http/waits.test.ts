@@ -156,6 +156,11 @@ test('a turn that the run does not have is no response', async () => {
     await desk.send(`${responseOf(id, 2)}/cancel`, { body: {} }),
   ];
   expect(missing.map(({ status }) => status)).toEqual([404, 404, 404]);
+  const previous = responseOf(id, 999).split('/').at(-1);
+  const body = { model: 'talker', input: 'more', previous_response_id: previous };
+  const next = await desk.send('/v1/responses', { body });
+  expect([next.status, next.body.error.code]).toEqual([404, 'not_found']);
+  expect((await desk.client.status(id)).queued).toBe(0);
   hold.release();
 });
 
