@@ -119,7 +119,7 @@ export function noWorker(): HttpError {
 }
 
 function noRun(id: string): NoRunError {
-  return new NoRunError(`run: there is no run "${visible(id)}"`);
+  return new NoRunError(`run: there is no run ${visible(JSON.stringify(id))}`);
 }
 
 /** Returns the refusal for a principal that sees an agent and lacks a right. */

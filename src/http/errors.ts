@@ -161,9 +161,13 @@ function answer(
   return { status, body: { error: { ...error, message, fix } }, headers, isHidden: false };
 }
 
-/** Splits a message of the form `field: expected X, got Y; fix`. */
+/** A quoted value, which ends at its quote or where it was cut, or code. */
+const QUOTED = /"(?:[^"\\…]|\\.)*["…]|`[^`]*`/g;
+
+/** Splits a message of the form `field: expected X, got Y; fix`, and never inside of a quoted value. */
 function withFix(text: string): { readonly message: string; readonly fix: string | null } {
-  const at = text.includes('\n') ? -1 : text.lastIndexOf('; ');
+  const words = text.replaceAll(QUOTED, (value) => '_'.repeat(value.length));
+  const at = text.includes('\n') ? -1 : words.lastIndexOf('; ');
   if (at === -1) return { message: text, fix: null };
   return { message: text.slice(0, at), fix: text.slice(at + 2) };
 }

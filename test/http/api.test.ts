@@ -106,6 +106,21 @@ describe('the client, made from the same schemas', () => {
     expect((await desk.send('/v1/nothing')).body.error.code).toBe('not_found');
   });
 
+  test('keeps quoted values whole, whatever they hold', async () => {
+    const errorOf = async (rest: string) => (await desk.send(`/v1/runs/${rest}`)).body.error;
+    const named = await errorOf(encodeURIComponent('a; b'));
+    expect([named.message, named.fix]).toEqual(['run: there is no run "a; b"', null]);
+    const quoted = await errorOf(encodeURIComponent('a"; b'));
+    expect([quoted.message, quoted.fix]).toEqual(['run: there is no run "a\\"; b"', null]);
+    const { id } = await clientFor('ann').startRun({ agent: 'other', message: 'x' });
+    const after = encodeURIComponent('~x; '.repeat(40));
+    const long = await errorOf(`${id}/events?after=${after}`);
+    expect([long.message, long.fix]).toEqual([
+      expect.stringMatching(/^after: expected the position of an event, got "~x; .*…$/),
+      'omit it for all events',
+    ]);
+  });
+
   test('is refused by a run with its reason', async () => {
     const { id, request } = await desk.asking(11);
     const api = clientFor('ann');
