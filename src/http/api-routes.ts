@@ -157,7 +157,8 @@ async function streamEvents(context: GuardedContext, parts: DoorParts): Promise<
   return await whileRead(context, parts, async (over) => {
     const stream = await openRunStream(place, { run, after, over });
     if (!stream.isPast) {
-      return sseResponse(eventBlocks(stream.batches), { over, readMs: limits.readMs });
+      const headers = after === 'now' ? { 'last-event-id': stream.position } : {};
+      return sseResponse(eventBlocks(stream, after), { over, readMs: limits.readMs, headers });
     }
     over.abort();
     // Status 204 stops a browser from reconnecting.
@@ -210,8 +211,11 @@ export async function whileRead(
 }
 
 async function* eventBlocks(
-  batches: AsyncIterable<readonly StreamEvent[]>,
+  { batches, position }: OpenedStream,
+  after: string,
 ): AsyncGenerator<string, void, undefined> {
   yield `retry: ${RETRY_MS}\n\n`;
+  // A reader whose connection breaks before the first event comes back here, and not at a later `now`.
+  if (after === 'now') yield `id: ${position}\n\n`;
   for await (const batch of batches) for (const event of batch) yield serialize(event);
 }

@@ -76,7 +76,8 @@ function isOriginOf(origin: string, host: string): boolean {
 function corsHeaders(origin: string): Readonly<Record<string, string>> {
   return {
     'access-control-allow-origin': origin,
-    'access-control-expose-headers': 'x-vercel-ai-ui-message-stream, retry-after, x-should-retry',
+    'access-control-expose-headers':
+      'x-vercel-ai-ui-message-stream, retry-after, x-should-retry, last-event-id',
     vary: 'Origin',
   };
 }

@@ -192,6 +192,8 @@ async function* followEvents(
         const { status, value } = await read(response);
         throw new HttpRequestError(status, value);
       }
+      // The place of `now`, at which a new connection goes on.
+      position = response.headers.get('last-event-id') ?? position;
       const parsed = response.body
         .pipeThrough(new TextDecoderStream())
         .pipeThrough(new EventSourceParserStream());

@@ -69,6 +69,8 @@ function eventsRoute(
     });
     try {
       await live.write(`retry: ${RETRY_MS}\n\n`);
+      // A reader whose connection breaks before the first event comes back here, and not at a later `now`.
+      if (exchange.requested.after === 'now') await live.write(`id: ${opened.position}\n\n`);
       for await (const batch of opened.batches) {
         for (const text of packets(batch.map((event) => serialize(event)))) await live.write(text);
       }

@@ -16,12 +16,26 @@ import {
   deltasEntry,
   durableEntry,
   readPosition,
+  writePosition,
 } from './stream.js';
 
-interface ReadOptions {
-  /** `now`: only the reply in progress and what comes later. */
-  readonly after: Position | 'now';
-  readonly signal: AbortSignal;
+/** Where a reader of a stream begins. */
+interface Begun {
+  readonly start: Position;
+  readonly cursor: StreamCursor;
+  /** The number of the next entry in the ring; null if the ring does not have the position. */
+  readonly next: number | null;
+  /** The events that come first. */
+  readonly first: readonly StreamEvent[];
+}
+
+/** Begins to read after a position; `now`: with the reply in progress and what comes later. */
+function beginAfter(stream: RunStream, after: Position | 'now'): Begun {
+  const isNow = after === 'now';
+  const start = isNow ? { durable: stream.merger.newest, live: null } : after;
+  const cursor = createStreamCursor(start, stream.merger.kept);
+  const next = isNow ? stream.ring.end : stream.ring.after(start.durable);
+  return { start, cursor, next, first: isNow ? currentReplies(stream, cursor) : [] };
 }
 
 interface OpenStream {
@@ -40,13 +54,10 @@ const BATCH = 32;
 async function* readStream(
   client: Client,
   { id, stream }: OpenStream,
-  { after, signal }: ReadOptions,
+  { cursor, next: from, first, signal }: Begun & { readonly signal: AbortSignal },
 ): AsyncGenerator<readonly StreamEvent[], void, undefined> {
-  const isNow = after === 'now';
-  const start = isNow ? { durable: stream.merger.newest, live: null } : after;
-  const cursor = createStreamCursor(start, stream.merger.kept);
-  let next = isNow ? stream.ring.end : stream.ring.after(start.durable);
-  let batch: StreamEvent[] = isNow ? currentReplies(stream, cursor) : [];
+  let next = from;
+  let batch: StreamEvent[] = [...first];
   while (!signal.aborted) {
     const isBehind = next === null || next < stream.ring.start;
     const entry = next === null || isBehind ? undefined : stream.ring.at(next);
@@ -201,6 +212,8 @@ export interface OpenedStream {
   readonly batches: AsyncGenerator<readonly StreamEvent[], void, undefined>;
   /** Whether the run has ended and there is no event after the position. */
   readonly isPast: boolean;
+  /** Where it begins, to pass back as `after`: for `now`, the newest event that is durable. */
+  readonly position: string;
   /** Must be called if `batches` is not iterated to its end. */
   close(): void;
 }
@@ -263,18 +276,16 @@ export function createRunStreams(
       leave();
       throw error;
     }
-    const isPast =
-      position !== 'now' &&
-      stream.isOver() &&
-      stream.ring.after(position.durable) === stream.ring.end;
+    const begun = beginAfter(stream, position);
+    const isPast = stream.isOver() && begun.next === stream.ring.end;
     const batches = (async function* () {
       try {
-        yield* readStream(client, { id, stream }, { after: position, signal });
+        yield* readStream(client, { id, stream }, { ...begun, signal });
       } finally {
         leave();
       }
     })();
-    return { batches, isPast, close: leave };
+    return { batches, isPast, position: writePosition(begun.start), close: leave };
   };
 
   return {

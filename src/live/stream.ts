@@ -87,7 +87,8 @@ export interface Position {
 
 export const BEGINNING: Position = { durable: null, live: null };
 
-function writePosition({ durable, live }: Position): string {
+/** Returns a position as its readers pass it back as `after`. */
+export function writePosition({ durable, live }: Position): string {
   if (live === null) return durable ?? '';
   const { segment, activity, attempt, turn, step } = live.attempt;
   return [durable ?? '', segment, activity, attempt, turn, step, live.offset].join('~');

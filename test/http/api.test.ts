@@ -219,6 +219,79 @@ describe('GET /v1/runs/{run}/events', () => {
   });
 });
 
+describe('events after `now`', () => {
+  /** A run of the talker whose reply is held, once its model is called. */
+  async function held() {
+    const [begun, hold] = [gate(), gate()];
+    const message = `held ${randomUUID()}`;
+    desk.talker.on(message, async () => {
+      begun.release();
+      await hold.wait();
+      return 'said meanwhile';
+    });
+    const { id } = await clientFor('bob').startRun({ agent: 'talker', message });
+    await begun.wait();
+    return { id, hold };
+  }
+
+  test('go on where they began if the connection breaks before the first one', async () => {
+    const { id, hold } = await held();
+    const ended = gate();
+    let requests = 0;
+    const api = httpClient({
+      url: desk.url,
+      key: keyOf('bob'),
+      async fetch(request) {
+        const response = await fetch(request);
+        requests += 1;
+        if (requests > 1) return response;
+        await response.body?.cancel();
+        const body = new ReadableStream<Uint8Array>({
+          async pull(controller) {
+            await ended.wait();
+            controller.close();
+          },
+        });
+        return new Response(body, { headers: response.headers });
+      },
+    });
+    const reading = (async () => {
+      const texts: unknown[] = [];
+      for await (const event of api.events(id, { after: 'now' })) {
+        texts.push(event.type === 'model-replied' ? event.message.text : event.type);
+      }
+      return texts;
+    })();
+    await expect.poll(() => requests).toBe(1);
+    hold.release();
+    await desk.client.result(id);
+    ended.release();
+    const texts = await reading;
+    expect(texts).toContain('said meanwhile');
+    expect(texts).not.toContain('run-started');
+    expect(texts.at(-1)).toBe('run-ended');
+    const past = await desk.send(path(id, '/events?after=now'), { as: 'bob' });
+    expect(past.status).toBe(204);
+  });
+
+  test('begin with their position, which a browser sends back', async () => {
+    const { id, hold } = await held();
+    const headers = { authorization: `Bearer ${keyOf('bob')}` };
+    const open = async (more: Readonly<Record<string, string>>): Promise<Response> =>
+      await fetch(`${desk.url}${path(id, '/events?after=now')}`, {
+        headers: { ...headers, ...more },
+      });
+    const first = await open({});
+    hold.release();
+    await desk.client.result(id);
+    const [, position = ''] = /^id: (\S+)\n\n/m.exec(await first.text()) ?? [];
+    expect(position).not.toBe('');
+    const again = await (await open({ 'last-event-id': position })).text();
+    expect(again).toContain('said meanwhile');
+    expect(again).not.toContain('run-started');
+  });
+});
+
 test('the OpenAPI document is complete, and its references exist', async () => {
   const { body: document } = await desk.send('/v1/openapi.json', { as: null });
   expect(document.openapi).toBe('3.1.0');
