@@ -126,6 +126,8 @@ test('an edit with a number that a program would change is not sent; what is typ
   check = () => false;
   await submit.click();
   await card.getByText(REFUSED).waitFor();
+  const beyond = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
+  expect(await opened.page.evaluate(beyond)).toBe(0);
   expect([await typed.inputValue(), await note.inputValue()]).toEqual([
     '{"euros": 77}',
     '76 is too much',
