@@ -9,7 +9,7 @@ import { parseArgs } from 'node:util';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
 import { createClient } from '../src/index.js';
-import { installRuntime } from '../src/worker/parts.js';
+import { installRuntime } from '../src/worker/log.js';
 import { keepEvidence } from './evidence.js';
 import { inflict, nextFaults } from './faults.js';
 import { violations } from './invariants.js';

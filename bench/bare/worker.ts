@@ -1,6 +1,6 @@
 // The worker of the bare loop, in its own process and with perdure's worker settings.
 import { NativeConnection, Worker } from '@temporalio/worker';
-import { installRuntime } from '../../src/worker/parts.js';
+import { installRuntime } from '../../src/worker/log.js';
 import { serveAsChild } from '../kit/child-side.js';
 import { bareActivities } from './activities.js';
 

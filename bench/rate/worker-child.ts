@@ -4,7 +4,7 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineConfig } from '../../src/config.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { createWorker } from '../../src/worker/create-worker.js';
-import { installRuntime } from '../../src/worker/parts.js';
+import { installRuntime } from '../../src/worker/log.js';
 import { serveAsChild } from '../kit/child-side.js';
 
 installRuntime('ERROR');

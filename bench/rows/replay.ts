@@ -1,6 +1,6 @@
 import { Worker } from '@temporalio/worker';
 import type { History } from '../../src/history/history-event.js';
-import { installRuntime } from '../../src/worker/parts.js';
+import { installRuntime } from '../../src/worker/log.js';
 import type { Bench, WorkerKind } from '../kit/bench.js';
 import { startPair, type Side } from '../kit/pair.js';
 import type { Row } from '../row.js';

@@ -1,6 +1,6 @@
 // A perdure worker in its own process, configured by its environment. `kit/child.ts` starts it.
 import { defineConfig } from '../../src/config.js';
-import { installRuntime } from '../../src/worker/parts.js';
+import { installRuntime } from '../../src/worker/log.js';
 import { createWorker } from '../../src/worker/create-worker.js';
 import { serveAsChild, tellParent } from '../kit/child-side.js';
 import { benchAgents } from './agents.js';

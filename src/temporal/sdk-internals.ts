@@ -5,7 +5,8 @@
  */
 import { createRequire } from 'node:module';
 import { Script } from 'node:vm';
-import type { Payload } from '@temporalio/common';
+import type { Logger, Payload } from '@temporalio/common';
+import type { Runtime } from '@temporalio/worker';
 import type { Activity } from '@temporalio/worker/lib/activity.js';
 import type {
   Workflow,
@@ -165,6 +166,20 @@ export function workerRuntime(): WorkerRuntime {
     eventTypes: temporal.api.enums.v1.EventType,
   };
   return runtime;
+}
+
+/**
+ * Replaces the logger of a runtime, which the SDK's type marks as readonly. Workers take it over when they
+ * are created.
+ */
+export function setLogger(owner: Runtime, logger: Logger): void {
+  const { logger: before } = owner;
+  // The SDK calls them of a logger that collects entries before it writes them.
+  const ends = ['flush', 'close'].flatMap((name) => {
+    const end: unknown = Reflect.get(before, name);
+    return typeof end === 'function' ? [[name, end.bind(before)] as const] : [];
+  });
+  Reflect.set(owner, 'logger', Object.assign(logger, Object.fromEntries(ends)));
 }
 
 /** Encodes a payload as bytes, and decodes it. */

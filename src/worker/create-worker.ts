@@ -15,13 +15,8 @@ import { resolveLiveOptions } from '../live/live-options.js';
 import { readLiveHosts } from '../live/live-workers.js';
 import type { LiveServer, StartLiveServer } from '../live/live-server.js';
 import { containStrayErrors } from '../tools/errors.js';
-import {
-  WORKER_SETTINGS,
-  createWorkerParts,
-  hideTexts,
-  installRuntimeOf,
-  onShutdown,
-} from './parts.js';
+import { guardLog, hideTexts, installRuntimeOf } from './log.js';
+import { WORKER_SETTINGS, createWorkerParts, onShutdown } from './parts.js';
 import { assertWorkerOptions, type WorkerOptions } from './options.js';
 import { loadWorkflowCode, sealedWorkflowCode } from './bundle.js';
 import { keyringFrom } from '../encryption/keyring.js';
@@ -87,6 +82,7 @@ async function start(
   const options = { ...rest, env };
   assertOneSdk();
   if (options.runtime !== undefined) installRuntimeOf(options.runtime);
+  guardLog();
   const { config } = options;
   const home = perdureHome(env);
   const target = await locateTarget(
@@ -98,7 +94,7 @@ async function start(
   );
   const { address, namespace } = target;
   const taskQueue = options.taskQueue ?? resolveTaskQueue(config, env);
-  const { converter, interceptors, loadCode, showTexts } = encryptionOf(options);
+  const { converter, interceptors, loadCode, hide } = encryptionOf(options);
   const deployed = await toWorkerBuild(options, { address, namespace, loadCode });
   const { live = false } = options;
   const liveOptions = live === false ? null : resolveLiveOptions(live, env);
@@ -108,7 +104,7 @@ async function start(
     throw unreachable(address, error);
   });
   let liveServer: LiveServer | null = null;
-  const over = both(options.containStrayErrors === true ? contain() : doNothing, showTexts);
+  const over = both(options.containStrayErrors === true ? contain() : doNothing, hide());
   try {
     const hosts = readLiveHosts(env);
     const archive = options.archive ?? openStores(home, env).archive;
@@ -135,13 +131,13 @@ async function start(
     onShutdown(worker, parts.stop);
     if (erases && options.activities !== false) parts.startRetention(worker);
     const leave = pollsHere({ namespace, taskQueue });
-    const stopped = worker.run().finally(async () => {
+    const ended = worker.run().finally(async () => {
       leave();
       await parts.close();
       await liveServer?.close();
       await connection.close();
-      over();
     });
+    const stopped = ended.finally(over);
     stopped.catch(() => undefined);
     const shutdown = async (): Promise<void> => {
       if (worker.getState() === 'RUNNING') worker.shutdown();
@@ -162,13 +158,13 @@ async function start(
 /** Returns what a worker with keys does differently: its converter, and how its workflow code records failures. */
 function encryptionOf({ config, env, workflowBundle, interceptors: given }: WorkerOptions) {
   const keyring = keyringFrom(config.encryption, env ?? process.env);
-  const showTexts = keyring === null ? doNothing : hideTexts();
+  const hide = keyring === null ? () => doNothing : hideTexts;
   const loadCode = async (): Promise<WorkflowBundleOption> => {
     const bundle = workflowBundle ?? (await loadWorkflowCode());
     return keyring === null ? bundle : await sealedWorkflowCode(bundle);
   };
   const interceptors = withTraces(keyring === null ? given : sealedFailures(given));
-  return { converter: dataConverter(keyring), interceptors, loadCode, showTexts };
+  return { converter: dataConverter(keyring), interceptors, loadCode, hide };
 }
 
 const doNothing = (): void => undefined;

@@ -1,16 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { Context } from '@temporalio/activity';
-import {
-  DefaultLogger,
-  type LogEntry,
-  type LogLevel,
-  LogTimestamp,
-  Runtime,
-  type RuntimeOptions,
-  type Worker,
-  type WorkerOptions as SdkWorkerOptions,
-  makeTelemetryFilterString,
-} from '@temporalio/worker';
+import { Runtime, type Worker, type WorkerOptions as SdkWorkerOptions } from '@temporalio/worker';
 import { createDefinitionCache } from '../activities/activity-context.js';
 import { createActivities } from '../activities/create-activities.js';
 import { budgetedModels, unpricedText } from '../activities/model/budgeted-models.js';
@@ -26,14 +16,13 @@ import type { SharedBudget } from '../core/rules/budget.js';
 import type { Activities } from '../core/run/contract.js';
 import { keyringFrom } from '../encryption/keyring.js';
 import { sealedBlobs } from '../encryption/sealed-stores.js';
-import { isObject } from '../core/text/json.js';
 import { toMs } from '../core/text/text.js';
 import type { LiveHub } from '../live/hub.js';
 import { createSessions } from '../mcp/session.js';
 import { type ModelCatalog, createModelCatalog } from '../models/model-entry.js';
 import { findMissingTool } from '../models/wire/api.js';
 import { learnSecrets } from '../secrets/known.js';
-import { redactFields, redactMessage } from '../secrets/redact.js';
+import { redactMessage } from '../secrets/redact.js';
 import { workerStore } from '../storage/blob-store.js';
 import { openStores } from '../storage/file-stores.js';
 import { perdureHome } from '../storage/files.js';
@@ -233,94 +222,4 @@ export function onShutdown(worker: Worker, stop: () => void): void {
     stop();
     shutdown();
   };
-}
-
-/**
- * Sets the minimum level at which Temporal's SDK logs to stderr, or to `write`, with secrets
- * redacted. The SDK has one runtime per process, so only the first call has an effect. Only a
- * program may call it, not a library.
- */
-export function installRuntime(level: LogLevel = 'WARN', write?: (entry: LogEntry) => void): void {
-  try {
-    installRuntimeOf({
-      // The SDK's own logger formats the entries.
-      logger: new DefaultLogger(level, write),
-      telemetryOptions: {
-        logging: {
-          filter: makeTelemetryFilterString({ core: level, other: 'ERROR' }),
-          forward: {},
-        },
-      },
-    });
-  } catch {
-    // The process already has a runtime, which stays.
-  }
-}
-
-/**
- * Installs the SDK's runtime with these options; its logger receives no secrets. Throws the SDK's
- * error if the process has a runtime already.
- */
-export function installRuntimeOf({ logger = new DefaultLogger(), ...rest }: RuntimeOptions): void {
-  // The SDK logs each activity at `DEBUG`: entries that the logger would drop are not redacted.
-  const level = logger instanceof DefaultLogger ? logger.level : 'TRACE';
-  const redacting = new DefaultLogger(level, (entry) => {
-    if (isLoggedTurn(entry)) return;
-    const { level: given, timestampNanos } = entry;
-    const { message, meta } = encrypting > 0 ? withoutTexts(entry) : entry;
-    const fields = { ...(meta && redactFields(meta)), [LogTimestamp]: timestampNanos };
-    logger.log(given, redactMessage(message), fields);
-  });
-  Runtime.install({ ...rest, logger: redacting });
-}
-
-/** The workers of this process that encrypt. */
-let encrypting = 0;
-
-/**
- * Keeps texts of runs out of this process's log while a worker encrypts: an error may quote a message,
- * an argument, or a reply, and a tool may log one. Readers with the key find the errors in the run.
- * Returns a function for the end of the worker.
- */
-export function hideTexts(): () => void {
-  encrypting += 1;
-  return () => {
-    encrypting -= 1;
-  };
-}
-
-const HIDDEN = '(encrypted)';
-/** The fields of an entry that hold no text of a run. */
-const SAFE_FIELDS = new Set(
-  (
-    'sdkComponent taskQueue namespace activityId activityType workflowId workflowRunId runId workflowType ' +
-    'attempt isLocal durationMs decision'
-  ).split(' '),
-);
-
-/** Returns an entry without what a tool, a model, or an error says in it. */
-function withoutTexts({ message, meta = {} }: LogEntry): Pick<LogEntry, 'message' | 'meta'> {
-  const fields = Object.entries(meta).filter(([name]) => SAFE_FIELDS.has(name));
-  const { error, report } = meta;
-  const shown = {
-    ...Object.fromEntries(fields),
-    ...(error instanceof Error && { error: error.name }),
-    ...(isObject(report) && { report: { ...report, message: HIDDEN } }),
-  };
-  // The workflow logs numbers and codes only.
-  if (meta['sdkComponent'] === 'workflow') return { message, meta: shown };
-  // What a tool logs comes with the fields that it gave.
-  if ('fields' in meta) return { message: HIDDEN, meta: shown };
-  const [head = '', ...rest] = message.split(/: |; |, but /, 2);
-  return { message: rest.length === 0 ? head : `${head}: ${HIDDEN}`, meta: shown };
-}
-
-/**
- * Returns whether an entry is the SDK's about a run that ended with a failed turn. The workflow has
- * logged that turn, without the text of the error.
- */
-function isLoggedTurn({ message, meta }: LogEntry): boolean {
-  if (message !== 'Workflow failed' || meta?.['workflowType'] !== 'agent') return false;
-  const { error } = meta;
-  return error instanceof Error && /^[a-z_]+: /.test(error.message);
 }

@@ -50,20 +50,19 @@ export function perdurePlugin(given: PluginOptions): PerdurePlugin {
     ...(encryption && { encryption }),
   });
   /** The parts of each worker, by one of its activities. */
-  const parts = new WeakMap<object, Omit<WorkerParts, 'activities'>>();
+  const parts = new WeakMap<object, PartsOfWorker>();
   return {
     name: NAME,
     async configureWorker(theirs) {
-      const [{ createWorkerParts }, { assertOneSdk, assertSameSdk }] = await Promise.all([
-        import('./parts.js'),
-        import('../temporal/sdk.js'),
-      ]);
+      const [{ createWorkerParts }, { guardLog }, { assertOneSdk, assertSameSdk }] =
+        await Promise.all([import('./parts.js'), import('./log.js'), import('../temporal/sdk.js')]);
       assertOneSdk();
       if (theirs.workflowsPath !== undefined) assertSameSdk(theirs.workflowsPath);
       await assertEngine(theirs.workflowBundle);
       const keyring = keyringFrom(encryption, options.env ?? process.env);
+      guardLog();
       const { activities, ...own } = createWorkerParts(config, options);
-      parts.set(activities.loadAgent, own);
+      parts.set(activities.loadAgent, { ...own, isEncrypted: keyring !== null });
       return {
         ...theirs,
         ...(await mergeSettings(theirs)),
@@ -75,14 +74,23 @@ export function perdurePlugin(given: PluginOptions): PerdurePlugin {
     async runWorker(worker, next) {
       const own = parts.get(worker.options.activities.get('loadAgent') ?? worker);
       if (own === undefined) return await next(worker);
-      (await import('./parts.js')).onShutdown(worker, own.stop);
+      const [{ onShutdown }, { hideTexts }] = await Promise.all([
+        import('./parts.js'),
+        import('./log.js'),
+      ]);
+      onShutdown(worker, own.stop);
       own.startRetention(worker);
+      const showTexts = own.isEncrypted ? hideTexts() : () => undefined;
       const { namespace, taskQueue } = worker.options;
       // Clients of this process read its deltas directly.
       const leave = pollsHere({ namespace, taskQueue });
-      await next(worker).finally(leave).finally(own.close);
+      await next(worker).finally(leave).finally(own.close).finally(showTexts);
     },
   };
+}
+
+interface PartsOfWorker extends Omit<WorkerParts, 'activities'> {
+  readonly isEncrypted: boolean;
 }
 
 /** Returns the options of a worker that encrypts, if there are keys. A codec of its own stays. */

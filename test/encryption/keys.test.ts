@@ -3,7 +3,8 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
-import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest';
+import { Runtime } from '@temporalio/worker';
+import { afterAll, afterEach, beforeAll, expect, inject, test, vi } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { openClient } from '../../src/client/create-client.js';
@@ -218,4 +219,21 @@ test('required: a message and a text that were written without a key are refused
   expect(rows).toMatchObject([{ unreadable: expect.stringMatching(refused) as string }]);
   await expect(work(taskQueue, { required: true })).rejects.toThrow(/expected keys, because/);
   await new Client({ connection }).workflow.getHandle(forged).terminate();
+});
+
+test('a worker with keys that does not start hides nothing in the log afterwards', async () => {
+  const config = defineConfig({ agents: [clerk], models: { m: model }, encryption: first });
+  const unreachable = { address: '127.0.0.1:1', home, env: {} };
+  const workflowBundle = await sourceBundle();
+  await expect(createWorker({ config, ...unreachable, workflowBundle })).rejects.toThrow(
+    '127.0.0.1:1',
+  );
+  const write = vi.spyOn(process.stderr, 'write').mockImplementation(() => true);
+  try {
+    Runtime.instance().logger.error('the greengrocer says: aubergine');
+    await expect.poll(() => String(write.mock.calls)).toContain('the greengrocer says');
+    expect(String(write.mock.calls)).toContain('the greengrocer says: aubergine');
+  } finally {
+    write.mockRestore();
+  }
 });

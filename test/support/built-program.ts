@@ -16,6 +16,7 @@ const SCRIPTS = [
   'bench/subject/worker.ts',
   'test/support/ensure-server-process.ts',
   'test/support/erasing-process.ts',
+  'test/support/logging-worker.ts',
   'test/support/observed-worker.ts',
   'test/support/worker-process.ts',
   'test/fixtures/mcp/asking-server.ts',

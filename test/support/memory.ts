@@ -9,7 +9,7 @@ import type { Recording } from '../../src/recordings/recording.js';
 import { recordingOf } from '../../src/recordings/rerun.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { replayHistory, setWorkflowCode } from '../../src/worker/bundle.js';
-import { installRuntime } from '../../src/worker/parts.js';
+import { installRuntime } from '../../src/worker/log.js';
 import { sourceBundle } from './bundle.js';
 
 /** Lets runs in memory, and replays, take the bundle of the test run. */

@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import { afterAll, afterEach } from 'vitest';
 import { setWorkflowCode } from '../../src/worker/bundle.js';
-import { installRuntime } from '../../src/worker/parts.js';
+import { installRuntime } from '../../src/worker/log.js';
 import { sourceBundle } from './bundle.js';
 import { CANARIES } from './canaries.js';
 import { expectKeptReplays } from './replays.js';

@@ -1,5 +1,5 @@
 // A worker as a process of its own, so that SIGKILL is real. Told by environment, tells `ready`.
-import { installRuntime } from '../../src/worker/parts.js';
+import { installRuntime } from '../../src/worker/log.js';
 import { workerByEnv, workflowsOnly } from './worker-by-env.js';
 
 installRuntime('ERROR');

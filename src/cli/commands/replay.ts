@@ -140,7 +140,7 @@ export const replay: Command<ReplayOptions> = {
   async run(context, options) {
     const { file: files, fromServer, max: limit = RUNS } = options;
     checkOptions(options);
-    const { installRuntime } = await import('../../worker/parts.js');
+    const { installRuntime } = await import('../../worker/log.js');
     // Each history gets its own line, without messages of the SDK in between.
     installRuntime('ERROR', () => undefined);
     if (fromServer === undefined) return await replayFiles(context, files);

@@ -226,7 +226,7 @@ export async function hostWorker(
   await checkHome(context);
   const [{ startWorker }, { installRuntime }] = await Promise.all([
     import('../../worker/create-worker.js'),
-    import('../../worker/parts.js'),
+    import('../../worker/log.js'),
   ]);
   const server = await context.server();
   const isVerbose = Boolean(context.env['PERDURE_DEBUG']);

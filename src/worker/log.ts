@@ -1,0 +1,131 @@
+import {
+  DefaultLogger,
+  type LogEntry,
+  type LogLevel,
+  type Logger,
+  LogTimestamp,
+  Runtime,
+  type RuntimeOptions,
+  makeTelemetryFilterString,
+} from '@temporalio/worker';
+import { isObject } from '../core/text/json.js';
+import { redactFields, redactMessage } from '../secrets/redact.js';
+import { setLogger } from '../temporal/sdk-internals.js';
+
+/**
+ * Sets the minimum level at which Temporal's SDK logs to stderr, or to `write`, with secrets
+ * redacted. The SDK has one runtime per process, so only the first call has an effect. Only a
+ * program may call it, not a library.
+ */
+export function installRuntime(level: LogLevel = 'WARN', write?: (entry: LogEntry) => void): void {
+  try {
+    installRuntimeOf({
+      // The SDK's own logger formats the entries.
+      logger: new DefaultLogger(level, write),
+      telemetryOptions: {
+        logging: {
+          filter: makeTelemetryFilterString({ core: level, other: 'ERROR' }),
+          forward: {},
+        },
+      },
+    });
+  } catch {
+    // The process already has a runtime, which stays.
+  }
+}
+
+/**
+ * Installs the SDK's runtime with these options; its logger receives no secrets. Throws the SDK's
+ * error if the process has a runtime already.
+ */
+export function installRuntimeOf({ logger = new DefaultLogger(), ...rest }: RuntimeOptions): void {
+  Runtime.install({ ...rest, logger: guarded(logger) });
+}
+
+/**
+ * Keeps secrets and, while a worker encrypts, texts of runs out of the log of this process, whoever has
+ * made its runtime: the SDK makes one with the first connection of a worker. Workers that are created
+ * later use the logger that this leaves in the runtime.
+ */
+export function guardLog(): void {
+  const { _instance: runtime, defaultOptions: remembered } = Runtime;
+  // The SDK makes the runtime anew, with the options of the last one, where its workers have ended.
+  if (remembered.logger !== undefined && guards.has(remembered.logger)) return;
+  if (runtime === undefined) installRuntimeOf(remembered);
+  else if (!guards.has(runtime.logger)) setLogger(runtime, guarded(runtime.logger));
+}
+
+/** The loggers that redact. */
+const guards = new WeakSet<Logger>();
+
+/** Returns a logger that passes entries on to another one, without secrets. */
+function guarded(logger: Logger): Logger {
+  // The SDK logs each activity at `DEBUG`: entries that the logger would drop are not redacted.
+  const level = logger instanceof DefaultLogger ? logger.level : 'TRACE';
+  const redacting = new DefaultLogger(level, (entry) => {
+    if (isLoggedTurn(entry)) return;
+    const { level: given, timestampNanos } = entry;
+    const isHidden = encrypting > 0 || isTask(entry);
+    const { message, meta } = isHidden ? withoutTexts(entry) : entry;
+    const fields = { ...(meta && redactFields(meta)), [LogTimestamp]: timestampNanos };
+    logger.log(given, redactMessage(message), fields);
+  });
+  guards.add(redacting);
+  return redacting;
+}
+
+/** The workers of this process that encrypt. */
+let encrypting = 0;
+
+/**
+ * Keeps texts of runs out of this process's log while a worker encrypts: an error may quote a message,
+ * an argument, or a reply, and a tool may log one. Readers with the key find the errors in the run.
+ * Returns a function for the end of the worker.
+ */
+export function hideTexts(): () => void {
+  encrypting += 1;
+  return () => {
+    encrypting -= 1;
+  };
+}
+
+const HIDDEN = '(encrypted)';
+/** The fields of an entry that hold no text of a run. */
+const SAFE_FIELDS = new Set(
+  (
+    'sdkComponent taskQueue namespace activityId activityType workflowId workflowRunId runId workflowType ' +
+    'attempt isLocal durationMs decision'
+  ).split(' '),
+);
+
+/** Returns an entry without what a tool, a model, or an error says in it. */
+function withoutTexts({ message, meta = {} }: LogEntry): Pick<LogEntry, 'message' | 'meta'> {
+  const fields = Object.entries(meta).filter(([name]) => SAFE_FIELDS.has(name));
+  const { error, report } = meta;
+  const shown = {
+    ...Object.fromEntries(fields),
+    ...(error instanceof Error && { error: error.name }),
+    ...(isObject(report) && { report: { ...report, message: HIDDEN } }),
+  };
+  // The workflow logs numbers and codes only.
+  if (meta['sdkComponent'] === 'workflow') return { message, meta: shown };
+  // What a tool logs comes with the fields that it gave.
+  if ('fields' in meta) return { message: HIDDEN, meta: shown };
+  const [head = '', ...rest] = message.split(/: |; |, but /, 2);
+  return { message: rest.length === 0 ? head : `${head}: ${HIDDEN}`, meta: shown };
+}
+
+/** Returns whether an entry has a whole task in it, with all payloads: the SDK logs each of them so. */
+function isTask({ level, meta }: LogEntry): boolean {
+  return level === 'TRACE' && meta?.['sdkComponent'] === 'worker';
+}
+
+/**
+ * Returns whether an entry is the SDK's about a run that ended with a failed turn. The workflow has
+ * logged that turn, without the text of the error.
+ */
+function isLoggedTurn({ message, meta }: LogEntry): boolean {
+  if (message !== 'Workflow failed' || meta?.['workflowType'] !== 'agent') return false;
+  const { error } = meta;
+  return error instanceof Error && /^[a-z_]+: /.test(error.message);
+}
