@@ -29,7 +29,10 @@ export interface ListFilter {
    * `3d`.
    */
   readonly before?: Date | string | undefined;
-  /** Also the runs that other runs have called; default: only runs that no run has called. */
+  /**
+   * Also the runs that other runs have called; default: only runs that no run has called. A workflow of
+   * your own that has started one is no run.
+   */
   readonly all?: boolean | undefined;
   /** Only the runs below this run: those that it has called, and those that they have called. */
   readonly root?: string | undefined;
@@ -125,17 +128,18 @@ function finite(time: number): number | null {
 }
 
 /**
- * Returns a query that also matches runs without search attributes; `matchesFilter` checks those.
+ * Returns a query that also matches runs without search attributes; `matchesFilter` checks those. It
+ * matches runs that others have called, which have a parent as those of a workflow of your own have.
  */
 export function listQuery(
-  { agent, status, idPrefix, root, all = false }: ListFilter,
+  { agent, status, idPrefix, root }: ListFilter,
   { since, byAttributes }: Pick<StartRange, 'since'> & { readonly byAttributes: boolean },
 ): string {
   const isOpen = status !== undefined && isOpenStatus(status);
   const conditions = [`WorkflowType = 'agent'`, `ExecutionStatus != 'ContinuedAsNew'`];
   if (root !== undefined) {
     conditions.push(queryTerm('RootWorkflowId', root), queryTerm('WorkflowId', root, '!='));
-  } else if (!all) conditions.push('ParentWorkflowId IS NULL');
+  }
   if (status !== undefined) conditions.push(`CloseTime IS ${isOpen ? '' : 'NOT '}NULL`);
   if (idPrefix !== undefined) conditions.push(queryTerm('WorkflowId', idPrefix, 'STARTS_WITH'));
   // The newest segment starts later than its run, so it does not prove that the run started too

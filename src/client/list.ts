@@ -11,6 +11,7 @@ import {
   type ListFilter,
   type StartRange,
 } from './list-filter.js';
+import { createCallerLookup } from './callers.js';
 import { isInvalidQuery, readRunRow, type RunRow } from './run-row.js';
 
 /** One page of a list of runs. */
@@ -73,6 +74,8 @@ export async function listRuns(
   };
 }
 
+const NONE: ReadonlySet<ListedWorkflow> = new Set();
+
 /** Rows that match, and the server's token for what follows them; null at the end of the list. */
 interface Found {
   readonly rows: readonly RunRow[];
@@ -94,6 +97,8 @@ async function collect(
   const { filter, limit, range, byAttributes, sees, signal } = given;
   const query = listQuery(filter, { ...range, byAttributes });
   const most = sees === undefined ? MAX_CHECKED : MAX_HIDDEN;
+  const isWhole = filter.all === true || filter.root !== undefined;
+  const calledIn = isWhole ? async () => NONE : createCallerLookup(client);
   let checked = 0;
   let size = Math.max(Math.min(limit, MAX_PAGE - 1) + 1, MIN_PAGE);
   const readUpTo = async (from: Uint8Array, wanted: number): Promise<Found> => {
@@ -106,6 +111,7 @@ async function collect(
         size: Math.min(size, most - checked),
         wanted: wanted - rows.length,
         signal,
+        calledIn,
         matches: async (row, listed) =>
           matchesFilter(row, filter, range) && (sees === undefined || (await sees(row, listed))),
       });
@@ -135,6 +141,7 @@ async function readPage(
     size: first,
     wanted,
     signal,
+    calledIn,
     matches,
   }: {
     readonly query: string;
@@ -143,12 +150,15 @@ async function readPage(
     readonly size: number;
     readonly wanted: number;
     readonly signal: AbortSignal | undefined;
+    /** Returns those of a page that are left out because other runs have called them. */
+    readonly calledIn: ReturnType<typeof createCallerLookup>;
     readonly matches: (row: RunRow, listed: ListedWorkflow) => Promise<boolean>;
   },
 ): Promise<Found & { readonly checked: number }> {
   for (let size = first; ;) {
     signal?.throwIfAborted();
     const { infos, next } = await fetchPage(client, { query, token, size });
+    const called = await calledIn(infos);
     const rows: RunRow[] = [];
     let checked = 0;
     while (checked < infos.length && rows.length < wanted) {
@@ -156,14 +166,15 @@ async function readPage(
       const slice = infos.slice(checked, checked + AT_ONCE);
       const read = await Promise.all(
         slice.map(async (listed) => {
+          if (called.has(listed)) return null;
           const row = await readRunRow(client, listed);
-          return { row, isMatch: await matches(row, listed) };
+          return (await matches(row, listed)) ? row : null;
         }),
       );
-      for (const { row, isMatch } of read) {
+      for (const row of read) {
         if (rows.length === wanted) break;
         checked += 1;
-        if (isMatch) rows.push(row);
+        if (row !== null) rows.push(row);
       }
     }
     if (checked === infos.length) return { rows, checked, next };

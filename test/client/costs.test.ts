@@ -8,6 +8,7 @@ import { ModelError, type Model } from '../../src/models/model.js';
 import { replyCall, replyText } from '../../src/testing/replies.js';
 import { clientOf } from '../support/clerk.js';
 import { runInProcess } from '../support/in-process.js';
+import { ownCaller } from '../support/own-caller.js';
 import { createRig, type Rig } from '../support/rig.js';
 
 const run = randomUUID();
@@ -40,13 +41,14 @@ beforeAll(async () => {
   });
   const clerk = defineAgent({ name, instructions: 'x', model: 'm', agents: [helper] });
   const guest = defineAgent({ name: `guest-${run}`, instructions: 'x', model: 'unpriced' });
+  const own = defineAgent({ name: `own-${run}`, instructions: 'x', model: 'm' });
   const idle = defineAgent({ name: `idle-${run}`, instructions: 'x', model: 'broken' });
   const broken: Model = {
     async call() {
       throw new ModelError('no', { kind: 'request', type: 'refused' });
     },
   };
-  await rig.worker([clerk, helper, guest, idle], {
+  await rig.worker([clerk, helper, guest, idle, own], {
     models: { m: Object.assign({ ...model }, { price }), unpriced: model, broken },
   });
   client = await clientOf(rig);
@@ -126,6 +128,18 @@ test('a run that has used no tokens has cost nothing, although its model has no 
   expect(rows).toMatchObject([
     { name: `idle-${run}`, runs: 1, unpriced: 0, usage: { inputTokens: 0, costUsd: 0 } },
   ]);
+});
+
+test('runs that a workflow of your own has started count, and the agents that runs have called do not', async () => {
+  const place = { ...rig, address: inject('temporalAddress') };
+  const input = { agent: `own-${run}`, message: '400', tags: [`${tag}-own`] };
+  const { runs } = await ownCaller(place, input);
+  const { rows } = await readCosts(client, { by: 'tag', agent: `own-${run}` });
+  expect(rows).toMatchObject([
+    { name: `${tag}-own`, runs: runs.length, usage: { inputTokens: 800, costUsd: 0.8 } },
+  ]);
+  const called = await readCosts(client, { agent: `helper-${run}` });
+  expect(called.rows).toEqual([]);
 });
 
 test('a wrong group or filter is refused by name', async () => {

@@ -16,6 +16,7 @@ import { defineTool } from '../../src/tools/define-tool.js';
 import { childScript } from '../support/child-script.js';
 import { type ErasingRig, createErasingRig, erasableStores, load } from '../support/erasing-rig.js';
 import { type Place, runInProcess } from '../support/in-process.js';
+import { ownCaller } from '../support/own-caller.js';
 import { encryptingCodec } from '../support/payload-codec.js';
 
 let rig: ErasingRig;
@@ -134,6 +135,32 @@ test('the runs of called agents are erased with their caller, and never without 
   const { runs, left } = await eraseNow({ runs: [id] });
   expect(runs.map((run) => run.id)).toEqual([id, child.id]);
   expect(left).toEqual([]);
+  expect(await rig.filesWith(word)).toEqual([]);
+});
+
+test('runs that a workflow of your own has started are erased once it has ended, with those that they have called', async () => {
+  const word = `cnry-${randomUUID()}`;
+  const server = { ...rig, client: rig.raw };
+  const input = { agent: 'desk', message: `help ${word}`, tags: [word] };
+  const { handle, runs: own } = await ownCaller(server, input, { stay: true });
+  const [first = ''] = own;
+  // The list has them, and not the agents that they have called.
+  const { rows } = await client.list({ tag: word });
+  expect(rows.map(({ id }) => id)).toEqual([...own].toReversed());
+  const why = `workflow "${handle.workflowId}", which has called it, has not ended`;
+  for (const selected of [{ runs: own }, { tag: word }]) {
+    const { runs, refused } = await eraseNow(selected);
+    expect(runs).toEqual([]);
+    expect(refused.map((one) => one.why)).toEqual(
+      own.map(() => expect.stringContaining(why) as string),
+    );
+  }
+  await handle.terminate();
+  const named = await eraseNow({ runs: [first] });
+  expect(named.runs).toHaveLength(2);
+  expect(named.runs[0]?.id).toBe(first);
+  const { runs, refused } = await eraseNow({ tag: word });
+  expect([runs.length, refused]).toEqual([2, []]);
   expect(await rig.filesWith(word)).toEqual([]);
 });
 

@@ -11,6 +11,7 @@ import { createWorker } from '../../src/worker/create-worker.js';
 import { perdurePlugin } from '../../src/worker/plugin.js';
 import { type Later, eraseOld, startRetention } from '../../src/worker/retention.js';
 import { sourceBundle } from '../support/bundle.js';
+import { ownCaller } from '../support/own-caller.js';
 import {
   type ErasingRig,
   createErasingRig,
@@ -331,4 +332,21 @@ describe('a worker', () => {
     over.abort();
     expect(waiting.map(({ isOver }) => isOver)).toEqual([false, false, true]);
   });
+});
+
+test('runs that a workflow of your own has started are erased as well, on the server and in the archive', async () => {
+  const word = `cnry-${randomUUID()}`;
+  const input = { agent: 'desk', message: `load ${word}`, archive: true };
+  const { runs } = await ownCaller({ ...rig, client: rig.raw }, input);
+  expect(await rig.onServer(...runs)).toEqual(runs);
+  const [first = '', second = ''] = runs;
+  // The server deletes one of them, as by the retention of the namespace.
+  await rig.raw.workflowService.deleteWorkflowExecution({
+    namespace: 'default',
+    workflowExecution: { workflowId: first },
+  });
+  await expect.poll(async () => await rig.onServer(...runs)).toEqual([second]);
+  await look(Date.now() + 30 * DAY_MS);
+  expect(await rig.onServer(...runs)).toEqual([]);
+  expect(await rig.filesWith(word)).toEqual([]);
 });

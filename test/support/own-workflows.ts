@@ -1,5 +1,10 @@
 import { SearchAttributeType, defineSearchAttributeKey } from '@temporalio/common';
-import { makeContinueAsNewFunc, patched, upsertSearchAttributes } from '@temporalio/workflow';
+import {
+  condition,
+  makeContinueAsNewFunc,
+  patched,
+  upsertSearchAttributes,
+} from '@temporalio/workflow';
 import { agent as current, runAgent, type Outcome, type RunInput } from '../../src/workflow.js';
 
 const AGENT = defineSearchAttributeKey('AgentName', SearchAttributeType.KEYWORD);
@@ -11,9 +16,15 @@ export async function agent(input: RunInput, carried?: unknown): Promise<Outcome
   return await current(input, carried);
 }
 
-/** Calls an agent twice with the same input, as a project's own workflow would. */
-export async function caller(input: RunInput): Promise<readonly Outcome[]> {
-  return [await runAgent(input), await runAgent(input)];
+/** Calls an agent twice with the same input, as a project's own workflow would. `stay`: does not end. */
+export async function caller(
+  input: RunInput,
+  { taskQueue, stay = false }: { readonly taskQueue?: string; readonly stay?: boolean } = {},
+): Promise<readonly Outcome[]> {
+  const options = taskQueue === undefined ? {} : { taskQueue };
+  const outcomes = [await runAgent(input, options), await runAgent(input, options)];
+  if (stay) await condition(() => false);
+  return outcomes;
 }
 
 /**

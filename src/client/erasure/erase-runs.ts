@@ -14,6 +14,7 @@ import type { PerdureClient } from '../client-types.js';
 import { type RunLike, idOf } from '../control.js';
 import { partsOfClient } from '../create-client.js';
 import { assertListFilter, readTime } from '../list-filter.js';
+import { runsAmong } from '../callers.js';
 import { listRuns } from '../list.js';
 import {
   type ErasureCounts,
@@ -321,9 +322,13 @@ async function matchingIds(
     ({ cursor } = page);
   } while (cursor !== null);
   const archived = await archivedRuns({ client, archive }, options);
-  for (const [id, { at, isSelected, unreadable }] of archived) {
+  const isRun = async (caller: string): Promise<boolean> =>
+    archived.has(caller) || (await runsAmong(client, [caller])).size > 0;
+  for (const [id, { at, caller, isSelected, unreadable }] of archived) {
     if (at >= before || ids.has(id) || (!isSelected && unreadable === null)) continue;
     if (await exists(client, id)) continue;
+    // It goes with its caller.
+    if (agent !== undefined && caller !== null && (await isRun(caller))) continue;
     if (isSelected) ids.add(id);
     else refused.push({ id, why: unreadable ?? '' });
   }
@@ -334,6 +339,8 @@ async function matchingIds(
 interface InArchive {
   /** The time of its last event there: Unix time in ms. */
   readonly at: number;
+  /** The id of the workflow that has called it, of any type; null if none has. */
+  readonly caller: string | null;
   /** Whether it has the tags and the agent. */
   readonly isSelected: boolean;
   /** Why that is unknown; null if it could be read. */
@@ -353,6 +360,7 @@ async function archivedRuns(
     const selected = known.isSelected || (await matches(client, read, filter));
     found.set(read.id, {
       at: Math.max(known.at, history.at),
+      caller: startOf(read)?.parentWorkflowExecution?.workflowId ?? null,
       isSelected: selected === true,
       unreadable: typeof selected === 'string' ? selected : known.unreadable,
     });
@@ -360,19 +368,19 @@ async function archivedRuns(
   return found;
 }
 
-/**
- * Returns whether a run has all these tags and this agent, and no other run has called it, or why that is
- * unknown.
- */
+type Archived = NonNullable<ReturnType<typeof archivedHistory>>;
+
+function startOf({ history }: Pick<Archived, 'history'>) {
+  return history.events?.[0]?.workflowExecutionStartedEventAttributes;
+}
+
+/** Returns whether a run has all these tags and this agent, or why that is unknown. */
 async function matches(
   client: ErasureSources['client'],
-  { id, history }: NonNullable<ReturnType<typeof archivedHistory>>,
+  { id, history }: Archived,
   { tag = [], agent, taskQueue }: Selection,
 ): Promise<boolean | string> {
-  const { parentWorkflowExecution: caller, taskQueue: queue } =
-    history.events?.[0]?.workflowExecutionStartedEventAttributes ?? {};
-  if (agent !== undefined && caller) return false;
-  if (taskQueue !== undefined && queue?.name !== taskQueue) return false;
+  if (taskQueue !== undefined && startOf({ history })?.taskQueue?.name !== taskQueue) return false;
   if (agent === undefined && tag.length === 0) return true;
   try {
     const [first] = (await decodeHistory(client, id, history)).events ?? [];

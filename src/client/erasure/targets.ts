@@ -9,6 +9,7 @@ import { ArchiveError } from '../../storage/blob-store.js';
 import {
   type History,
   decodeHistory,
+  describeWorkflow,
   fetchHistory,
   listWorkflows,
   payloadTexts,
@@ -127,7 +128,7 @@ async function gather(
     }
   }
   if (segments.size === 0) return null;
-  if (root !== id && id === asked) await closedRun(sources, root, asked);
+  if (root !== id && id === asked) await assertEnded(sources, root);
   if (newest !== null && root === id) {
     const below = `${queryTerm('RootWorkflowId', id)} AND ${queryTerm('WorkflowId', id, '!=')}`;
     for await (const { info } of listWorkflows(client, below)) called.add(info.workflowId);
@@ -154,6 +155,18 @@ async function closedRun(
   }
   const what = id === asked ? 'it' : `run "${visible(id)}", which belongs to it,`;
   throw new RefusedTarget(`${what} ${NOT_ENDED}`);
+}
+
+/** Throws if the topmost caller of a run, which may be a workflow of another type, has not ended. */
+async function assertEnded({ client }: ErasureSources, root: string): Promise<void> {
+  try {
+    const { type, closeTime } = await describeWorkflow(client, root);
+    if (closeTime !== undefined) return;
+    const what = type === 'agent' ? 'run' : 'workflow';
+    throw new RefusedTarget(`${what} "${visible(root)}", which has called it, ${NOT_ENDED}`);
+  } catch (error) {
+    if (!isNotFound(error)) throw error;
+  }
 }
 
 /** Returns a segment as the server and as the archive have it, decoded. */
