@@ -19,6 +19,7 @@ import { rateWorkflowId } from '../../src/updates/rate.js';
 import { sourceBundle } from '../support/bundle.js';
 import { runInProcess } from '../support/in-process.js';
 import { clientOf } from '../support/clerk.js';
+import { ownCaller } from '../support/own-caller.js';
 import { type Rig, createRig } from '../support/rig.js';
 
 const CHILDREN = 5;
@@ -189,6 +190,32 @@ test('agents that a run calls count for its tag, also with encryption, and its n
   await sealed.cancel(id);
   await sealed.result(id);
   await sealed.disconnect();
+});
+
+test('runs that a workflow of your own starts count for their tenant and tags, and so do the agents that they call', async () => {
+  const [tenant, tag] = [`own-${randomUUID()}`, `tag-${randomUUID()}`];
+  const limit = 100;
+  const both = [
+    { tenant, per: 'day', costUsd: limit },
+    { tag, per: 'day', costUsd: limit },
+  ] as const;
+  const work = async () => await rig.worker(AGENTS, { models, budgets: both });
+  await work();
+  const place = { ...rig, address: inject('temporalAddress') };
+  await ownCaller(place, { agent: 'lead', message: 'go', tenant, tags: [tag] });
+  // The worker says what was spent when it stops, and another one answers.
+  await rig.stopWorkers();
+  await work();
+  for (const [of, name] of [
+    ['tenant', tenant],
+    ['tag', tag],
+  ] as const) {
+    const budget: SharedBudget = { of, name, unit: 'costUsd', limit };
+    expect(await readBudget(rig.client, budget)).toMatchObject({
+      spent: 2 * CHILDREN * 3,
+      held: 0,
+    });
+  }
 });
 
 test.each([

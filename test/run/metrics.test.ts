@@ -62,7 +62,7 @@ test('a worker with its own runtime exposes metrics, and logs with pino', async 
     });
   });
   await ready;
-  for (const agent of ['scout', 'thinker']) {
+  for (const agent of ['scout', 'thinker', 'lead']) {
     const handle = await rig.client.workflow.start('agent', {
       taskQueue: queue,
       workflowId: `${queue}-${agent}`,
@@ -87,6 +87,8 @@ test('a worker with its own runtime exposes metrics, and logs with pino', async 
   expect(value('perdure_cost_microdollars', 'agent="scout"')).toBe(240);
   expect(value('perdure_tool_calls', 'tool="look"', 'outcome="ok"')).toBe(1);
   expect(value('perdure_turns', 'agent="scout"', 'status="completed"', 'reason="answer"')).toBe(1);
+  // A called agent has the tenant of its caller.
+  expect(value('perdure_turns', 'agent="aide"', 'tenant="acme"')).toBe(1);
   const usage = ['gen_ai_agent_name="scout"', 'gen_ai_provider_name="custom"', 'tenant="acme"'];
   expect(value('gen_ai_client_token_usage_count', ...usage, 'gen_ai_token_type="input"')).toBe(2);
   expect(value('gen_ai_client_token_usage_sum', ...usage, 'gen_ai_token_type="output"')).toBe(40);

@@ -14,6 +14,7 @@ import { defineTool } from '../../src/tools/define-tool.js';
 import { createWorker } from '../../src/worker/create-worker.js';
 import { sourceBundle } from '../support/bundle.js';
 import { runInProcess } from '../support/in-process.js';
+import { ownCaller } from '../support/own-caller.js';
 
 const server = await startTestServer();
 const taskQueue = `tenants-${randomUUID()}`;
@@ -161,4 +162,17 @@ test.each([
 ])('a tenant that is %s is refused before the start', async (_, tenant, message) => {
   const start = client.start('clerk', { message: 'hello', tenant: tenant as string });
   await expect(start).rejects.toThrow(message);
+});
+
+test('a run that a workflow of your own starts for a tenant has its share, and lists name it', async () => {
+  const sdk = new Client({ connection });
+  const input = { agent: 'clerk', message: 'ask for help', tenant: 'acme' };
+  await withWorker(async () => {
+    const { runs } = await ownCaller({ client: sdk, address: server.address, taskQueue }, input);
+    for (const id of runs) {
+      expect((await sdk.workflow.getHandle(id).describe()).priority?.fairnessKey).toBe('acme');
+      const [row] = (await client.list({ idPrefix: id })).rows;
+      expect(row).toMatchObject({ id, tenant: 'acme' });
+    }
+  });
 });

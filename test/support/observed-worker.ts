@@ -2,8 +2,9 @@ import { DefaultLogger } from '@temporalio/worker';
 import { pino, type LogFn } from 'pino';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { replyText } from '../../src/testing/replies.js';
+import { replyCall, replyText } from '../../src/testing/replies.js';
 import { defineConfig } from '../../src/config.js';
+import type { Model } from '../../src/models/model.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { createWorker } from '../../src/worker/create-worker.js';
 
@@ -39,10 +40,18 @@ const model = {
   },
 };
 
+const aide = defineAgent({ name: 'aide', description: 'helps', instructions: 'x', model: 'm' });
+const asking: Model = {
+  call: async ({ messages }) =>
+    messages.length === 1 ? replyCall('aide', { message: 'go' }) : replyText('a mountain'),
+};
+
 const worker = await createWorker({
   config: defineConfig({
     agents: [
       defineAgent({ name: 'scout', instructions: 'x', model: 'm', tools: [look] }),
+      aide,
+      defineAgent({ name: 'lead', instructions: 'x', model: 'asking', agents: [aide] }),
       defineAgent({
         name: 'thinker',
         instructions: 'x',
@@ -53,7 +62,7 @@ const worker = await createWorker({
         },
       }),
     ],
-    models: { m: model },
+    models: { m: model, asking },
   }),
   address: env['ADDRESS'] ?? '',
   taskQueue: env['QUEUE'] ?? '',

@@ -144,8 +144,8 @@ function officeOf(
 }
 
 /**
- * Returns a function that finds the tags of an activity's run, and of the run that called it first. It asks
- * the server once for each run, and only if a budget is for a tag.
+ * Returns a function that finds the tags of an activity's run, and of the runs above it. It asks the server
+ * once for each run, and only if a budget is for a tag.
  */
 function createTagLookup(
   budgets: readonly SharedBudget[],
@@ -165,24 +165,29 @@ function createTagLookup(
   };
 }
 
+/** Reads the tags of a run, and of all workflows above it that the server has. */
 async function readTags(client: Client, id: string): Promise<readonly string[]> {
-  const { memo, raw } = await client.workflow.getHandle(id).describe();
-  const root = raw.workflowExecutionInfo?.rootExecution?.workflowId ?? id;
-  const above = root === id ? {} : await readMemo(client, root);
-  return [...tagsIn(memo), ...tagsIn(above)];
-}
-
-/** Returns the memo of a run; empty if the server has deleted it. */
-async function readMemo(
-  client: Client,
-  id: string,
-): Promise<Readonly<Record<string, unknown>> | undefined> {
-  try {
-    return (await client.workflow.getHandle(id).describe()).memo;
-  } catch (error) {
-    if (error instanceof WorkflowNotFoundError) return {};
-    throw error;
+  const tags: string[] = [];
+  const seen = new Set<string>();
+  const waiting = [id];
+  for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+    if (seen.has(next)) continue;
+    seen.add(next);
+    const found = await client.workflow
+      .getHandle(next)
+      .describe()
+      .catch((error: unknown) => {
+        if (next !== id && error instanceof WorkflowNotFoundError) return null;
+        throw error;
+      });
+    if (found === null) continue;
+    const { memo, parentExecution, rootExecution } = found;
+    tags.push(...tagsIn(memo));
+    // A caller may have been deleted before the first one.
+    for (const above of [parentExecution, rootExecution])
+      if (above?.workflowId) waiting.push(above.workflowId);
   }
+  return tags;
 }
 
 function tagsIn(memo: Readonly<Record<string, unknown>> | undefined): readonly string[] {

@@ -20,7 +20,7 @@ import type {
 } from '../../core/definition/agent-types.js';
 import type { ParentClose } from '../../core/definition/tool-definition.js';
 import { type FollowRunResult, isFollowResult, isOutcome } from '../../core/guards/recorded.js';
-import type { RunInput } from '../../core/input/input.js';
+import { type RunInput, checkTenant } from '../../core/input/input.js';
 import type { ChildEnd } from '../../core/run/complete-batch.js';
 import type { FactOf } from '../../core/run/events.js';
 import { sha256Hex } from '../../core/text/json.js';
@@ -199,6 +199,7 @@ export async function runAgent<
       { key, close, summary: `agent ${input.agent}` },
       {
         ...options,
+        ...sharesOf(runInput, options),
         workflowId: options.workflowId ?? calledId({ workflowId, name: NAME, key }, sha256Hex),
       },
     )) as never;
@@ -208,6 +209,23 @@ export async function runAgent<
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked by the agent itself
     return outcome as never;
   }
+}
+
+/**
+ * Returns the options that give the run its tenant's share. Without a tenant in its input, it has that of
+ * the workflow. The memo names it for lists, which have no priority.
+ */
+function sharesOf(
+  { tenant: own }: Pick<RunInput, 'tenant'>,
+  { priority, memo }: Pick<ChildWorkflowOptions, 'priority' | 'memo'>,
+): Pick<ChildWorkflowOptions, 'priority' | 'memo'> {
+  // The server would refuse the command again and again, and the run refuses its input.
+  if (checkTenant(own) !== null) return {};
+  const tenant = priority?.fairnessKey ?? own ?? workflowInfo().priority?.fairnessKey;
+  return {
+    ...(own !== undefined && { priority: { fairnessKey: own, ...priority } }),
+    ...(tenant && { memo: { tenant, ...memo } }),
+  };
 }
 
 const CALLS = Symbol.for('perdure.runAgent.calls');

@@ -86,8 +86,8 @@ function allowance({ state, input: { modelAttempts } }: RunContext): NodeAllowan
 
 /** Returns the run's status for queries and search attributes. */
 function createStatus({ state, ended, doing, input }: RunContext): RunStatus {
-  const { workflowId, runId, historyLength, priority } = workflowInfo();
-  const tenant = input.tenant ?? priority?.fairnessKey;
+  const { workflowId, runId, historyLength } = workflowInfo();
+  const tenant = tenantOf(input);
   const [blocked] = blocks(state);
   return {
     id: workflowId,
@@ -98,6 +98,11 @@ function createStatus({ state, ended, doing, input }: RunContext): RunStatus {
     doing: doing.size === 0 ? null : [...doing.values()].join(', '),
     reports: [...state.turn.reports, ...(blocked?.reports ?? [])],
   };
+}
+
+/** Returns for whom the run works; a called agent has the share of its caller. */
+function tenantOf({ tenant }: Pick<RunInput, 'tenant'>): string | undefined {
+  return tenant ?? workflowInfo().priority?.fairnessKey;
 }
 
 /** Null if the workflow code was bundled without perdure's interceptors. */
@@ -214,7 +219,8 @@ export function reportTurn(run: RunContext, outcome: Outcome): void {
   if (run.reported === number) return;
   run.reported = number;
   const { status, reason } = outcome;
-  const { agent, tenant = '' } = run.input;
+  const { agent } = run.input;
+  const tenant = tenantOf(run.input) ?? '';
   metricMeter
     .createCounter('perdure_turns', '', 'Ended turns')
     .add(1, { agent, tenant, status, reason });
