@@ -130,16 +130,18 @@ export function isNotFound(error: unknown): boolean {
   return NOT_FOUND.includes(grpcCode(error));
 }
 
-/** A run with the history of its newest segment. */
+/** A run, or a workflow that hands out a budget or a rate, with the history of its newest segment. */
 interface MatchingRun {
   readonly id: string;
+  /** The workflow type. */
+  readonly type: string;
   readonly runId: string;
   readonly history: History;
 }
 
 /** Counts of matches that were skipped while the runs were read. */
 export interface SkipCounts {
-  /** Workflows that are not agents, by type. */
+  /** Workflows that are not perdure's, by type. */
   readonly others: Map<string, number>;
   /** Segments that were continued; the run matches by its newest segment. */
   earlier: number;
@@ -155,9 +157,17 @@ export function createSkipCounts(): SkipCounts {
   return { others: new Map(), earlier: 0, gone: 0, unreadable: [], more: false };
 }
 
+/** The workflows that all runs share, whose ids begin with their type: no run may have such an id. */
+export const SHARED_TYPES = ['budget', 'rate'] as const;
+
+/** Returns whether a workflow hands out a budget or a rate. */
+export function isShared({ id, type }: { readonly id: string; readonly type: string }): boolean {
+  return SHARED_TYPES.some((shared) => type === shared && id.startsWith(`${shared}:`));
+}
+
 /**
- * Yields the runs of agents that a visibility query finds, at most `limit`, each with its history.
- * Each history is fetched on demand. Rejects if the server refuses the query.
+ * Yields the runs of agents that a visibility query finds, and the workflows that they share, at most
+ * `limit`, each with its history. Each history is fetched on demand. Rejects if the server refuses the query.
  */
 export async function* matchingRuns(
   client: Client,
@@ -167,7 +177,7 @@ export async function* matchingRuns(
   let found = 0;
   for await (const { info } of listWorkflows(client, query)) {
     const { type, status, workflowId: id, runId } = info;
-    if (type !== 'agent') {
+    if (type !== 'agent' && !isShared({ id, type })) {
       skipped.others.set(type, (skipped.others.get(type) ?? 0) + 1);
     } else if (status.name === 'CONTINUED_AS_NEW') {
       skipped.earlier += 1;
@@ -180,7 +190,7 @@ export async function* matchingRuns(
       else if (history === null) skipped.gone += 1;
       else {
         found += 1;
-        yield { id, runId, history };
+        yield { id, type, runId, history };
       }
     }
   }

@@ -10,6 +10,7 @@ import { replyCall, replyText } from '../../src/testing/replies.js';
 import { replayRuns } from '../../src/worker/bundle.js';
 import { createGate } from '../../src/testing/play.js';
 import { defineTool } from '../../src/tools/define-tool.js';
+import { budgetWorkflowId } from '../../src/updates/budget.js';
 import { Output, runHere } from '../support/command-here.js';
 import { runInProcess, type CommandOutput } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';
@@ -18,6 +19,8 @@ const address = inject('temporalAddress');
 const held = createGate();
 /** The prefix of the ids of all runs of this file. */
 const prefix = `replayed-${randomUUID()}`;
+/** The id of a workflow that hands out a budget. */
+const shared = budgetWorkflowId({ of: 'tenant', name: prefix, unit: 'tokens' });
 const byPrefix = (rest: string): string => `WorkflowId STARTS_WITH '${prefix}-${rest}'`;
 let rig: Rig;
 
@@ -69,6 +72,8 @@ beforeAll(async () => {
     },
   });
   await completeTask(other, TIMER);
+  await client.workflow.start('budget', { taskQueue, workflowId: shared, args: [] });
+  await client.workflow.getHandle(shared).query('budget');
   const greeting = await start('greet', 'changed-greeting', other);
   await completeTask(other, { commandType: 4, completeWorkflowExecutionCommandAttributes: {} });
   await greeting.result();
@@ -86,8 +91,9 @@ afterAll(async () => {
 async function listed(): Promise<void> {
   await vi.waitFor(
     async () => {
-      const { count } = await rig.client.workflow.count(`WorkflowId STARTS_WITH '${prefix}'`);
-      expect(count).toBe(7);
+      const query = `WorkflowId STARTS_WITH '${prefix}' OR WorkflowId = '${shared}'`;
+      const { count } = await rig.client.workflow.count(query);
+      expect(count).toBe(8);
     },
     { timeout: 30_000, interval: 100 },
   );
@@ -145,6 +151,15 @@ describe('replay --from-server', () => {
     expect(code).toBe(1);
   });
 
+  test('replays the workflows of budgets too', async () => {
+    const { code, stdout, stderr } = await ask({ fromServer: `WorkflowId = '${shared}'` });
+    expect(stdout).toMatch(/^same {7}budget:tokens:tenant:replayed-\S+ · \d+ events$/);
+    expect(stderr).toContain(
+      '1 workflow of budgets and rates: 1 same, 0 different, 0 broken; this build can continue them.',
+    );
+    expect(code).toBe(0);
+  });
+
   test('prints one JSON document, and notes that it stopped early', async () => {
     const { code, stdout, stderr } = await ask({ fromServer: byPrefix('own'), max: 2 }, true);
     const report = JSON.parse(stdout);
@@ -158,7 +173,8 @@ describe('replay --from-server', () => {
       events: expect.any(Number),
     });
     expect(stderr).toContain('Stopped after 2 runs; there are more. Replay more with --max 4');
-    expect(code).toBe(0);
+    expect(stderr).toContain('2 runs: 2 same, 0 different, 0 broken; not all were replayed.');
+    expect(code).toBe(1);
   });
 
   test('without a query replays all running runs', async () => {
@@ -167,13 +183,17 @@ describe('replay --from-server', () => {
     const output = new Output();
     const code = await runHere(args, { env: { ...process.env, PERDURE_HOME: rig.home }, output });
     const { query, runs } = JSON.parse(output.stdout);
-    expect(query).toBe("ExecutionStatus = 'Running' AND WorkflowType = 'agent'");
+    expect(query).toBe(
+      "ExecutionStatus = 'Running' AND (WorkflowType = 'agent' OR WorkflowId STARTS_WITH 'budget:' OR " +
+        "WorkflowId STARTS_WITH 'rate:')",
+    );
     const types = Object.fromEntries(
       (runs as { id: string; type: string }[]).map(({ id, type }) => [id, type]),
     );
     expect(types).toMatchObject({
       [`${prefix}-own-held`]: 'same',
       [`${prefix}-changed`]: 'different',
+      [shared]: 'same',
     });
     expect(types).not.toHaveProperty(`${prefix}-own-done`);
     expect(code).toBe(1);

@@ -1,7 +1,13 @@
 import { readFile } from 'node:fs/promises';
 import { isGrpcServiceError } from '@temporalio/client';
 import { visible } from '../../core/state/summaries.js';
-import { type SkipCounts, createSkipCounts, matchingRuns } from '../../history/segments.js';
+import {
+  SHARED_TYPES,
+  type SkipCounts,
+  createSkipCounts,
+  isShared,
+  matchingRuns,
+} from '../../history/segments.js';
 import { GRPC, grpcCode } from '../../temporal/grpc.js';
 import type { ReplayResult } from '../../worker/bundle.js';
 import { type CliContext, type Command, EXIT, type ExitCode, UsageError } from '../context.js';
@@ -14,6 +20,12 @@ import { replayLine } from '../reports/report-run.js';
 import { WHICH } from './eval.js';
 
 const PROGRESS_EVERY = 100;
+
+/** The visibility query for what a deploy replays: running runs, and the workflows that they share. */
+const OPEN_QUERY = `ExecutionStatus = 'Running' AND (${[
+  "WorkflowType = 'agent'",
+  ...SHARED_TYPES.map((type) => `WorkflowId STARTS_WITH '${type}:'`),
+].join(' OR ')})`;
 
 type Row = ReplayResult & { readonly id: string; readonly runId: string; readonly ok: boolean };
 
@@ -29,11 +41,13 @@ async function replayFromServer(
   const { json } = context.options;
   const skipped = createSkipCounts();
   const rows: Row[] = [];
+  let shared = 0;
   context.note(`Replaying the runs that match: ${visible(request.query)}`);
   try {
     for await (const { run, replayed } of replayRuns(matchingRuns(client, request, skipped))) {
       const { id, runId } = run;
       rows.push({ id, runId, ok: replayed.type === 'same', ...replayed });
+      if (isShared(run)) shared += 1;
       if (!json) context.out(replayLine(id, replayed, format));
       if (rows.length % PROGRESS_EVERY === 0)
         context.note(`${formatCount(rows.length, 'run')} so far`);
@@ -48,9 +62,9 @@ async function replayFromServer(
     context.out(JSON.stringify(report));
   }
   for (const note of skippedLines(skipped, request.limit)) context.note(note);
-  context.note(summaryLine(rows.length, counts));
-  const isSame = counts.same === rows.length && skipped.unreadable.length === 0;
-  return isSame ? EXIT.completed : EXIT.failed;
+  const isWhole = skipped.unreadable.length === 0 && !skipped.more;
+  context.note(summaryLine({ total: rows.length, shared, isWhole }, counts));
+  return isWhole && counts.same === rows.length ? EXIT.completed : EXIT.failed;
 }
 
 interface Counts {
@@ -69,11 +83,24 @@ function countTypes(rows: readonly Row[]): Counts {
   };
 }
 
-function summaryLine(total: number, { same, different, broken }: Counts): string {
-  if (total === 0) return 'No runs match; nothing was replayed.';
+/** `isWhole`: all that match were replayed; otherwise, nothing shows that this build can continue them. */
+function summaryLine(
+  {
+    total,
+    shared,
+    isWhole,
+  }: { readonly total: number; readonly shared: number; readonly isWhole: boolean },
+  { same, different, broken }: Counts,
+): string {
+  if (total === 0) return `${isWhole ? 'No runs match; n' : 'N'}othing was replayed.`;
+  const counts = [
+    ...(total > shared ? [formatCount(total - shared, 'run')] : []),
+    ...(shared > 0 ? [`${formatCount(shared, 'workflow')} of budgets and rates`] : []),
+  ];
   const parts = [`${same} same`, `${different} different`, `${broken} broken`];
-  const verdict = same === total ? 'this build can continue them' : 'do not deploy this build';
-  return `${formatCount(total, 'run')}: ${parts.join(', ')}; ${verdict}.`;
+  const good = isWhole ? '; this build can continue them' : '; not all were replayed';
+  const verdict = same === total ? good : '; do not deploy this build';
+  return `${counts.join(' and ')}: ${parts.join(', ')}${verdict}.`;
 }
 
 function skippedLines(
@@ -115,11 +142,9 @@ export interface ReplayOptions {
   readonly file: readonly string[];
   /** A visibility query; true for the flag without a query: all running runs. */
   readonly fromServer?: string | true;
-  /** Maximum number of runs of the server; default 1,000. */
+  /** Maximum number of runs of the server; default: all. */
   readonly max?: number;
 }
-
-const RUNS = 1_000;
 
 interface Result {
   readonly file: string;
@@ -138,13 +163,13 @@ export const replay: Command<ReplayOptions> = {
       'max',
     ).addHelpText('after', WHICH),
   async run(context, options) {
-    const { file: files, fromServer, max: limit = RUNS } = options;
+    const { file: files, fromServer, max: limit = Infinity } = options;
     checkOptions(options);
     const { installRuntime } = await import('../../worker/log.js');
     // Each history gets its own line, without messages of the SDK in between.
     installRuntime('ERROR', () => undefined);
     if (fromServer === undefined) return await replayFiles(context, files);
-    const query = fromServer === true ? OPEN_RUNS_QUERY : fromServer;
+    const query = fromServer === true ? OPEN_QUERY : fromServer;
     return await replayFromServer(context, { query, limit });
   },
 };
@@ -168,9 +193,9 @@ async function replayFiles(context: CliContext, files: readonly string[]): Promi
   return exitCode(results);
 }
 
-function checkOptions({ file, fromServer, max: limit = RUNS }: ReplayOptions): void {
-  if (!Number.isInteger(limit) || limit < 1) {
-    throw new UsageError(`--max: expected a whole number from 1, got ${limit}`);
+function checkOptions({ file, fromServer, max }: ReplayOptions): void {
+  if (max !== undefined && (!Number.isInteger(max) || max < 1)) {
+    throw new UsageError(`--max: expected a whole number from 1, got ${max}`);
   }
   if (fromServer === undefined && file.length === 0) {
     throw new UsageError(

@@ -247,7 +247,7 @@ export const OPTIONS = {
   root: { flags: '--root <id>', text: 'list only the runs below this run' },
   max: {
     flags: '--max <n>',
-    text: 'at most n runs; default: 50, of replay 1000',
+    text: 'at most n runs; default: 50, of replay all',
     parse: parseNumber,
   },
   cursor: {
@@ -285,7 +285,7 @@ export const OPTIONS = {
   },
   fromServer: {
     flags: '--from-server [query]',
-    text: 'replay runs on the server; default: all that are running',
+    text: 'replay runs on the server; default: all that are running, and the workflows of budgets and rates',
   },
   expiresIn: {
     flags: '--expires-in <duration>',
