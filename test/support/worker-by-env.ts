@@ -9,6 +9,7 @@ import { defineTool } from '../../src/tools/define-tool.js';
 import { createWorker, type RunningWorker } from '../../src/worker/create-worker.js';
 import type { ToolContext } from '../../src/tools/tool.js';
 import type { WorkerOptions } from '../../src/worker/options.js';
+import { allowancesConfig } from './allowances-config.js';
 import { blockingAgents } from './blocking-agents.js';
 import { contractAgent } from './contract-agent.js';
 import { crashAgent } from './crash-agent.js';
@@ -44,7 +45,7 @@ export async function workerByEnv(
   const capped = (['answer', 'compose', 'fail'] as const).map((onLimit) =>
     crashAgent(env['LEDGER'] ?? '', { name: `capped-${onLimit}`, limits: { steps: 2 }, onLimit }),
   );
-  const { FAULTS: faults, LEDGER: ledger = '', NOTES: file = '' } = env;
+  const { FAULTS: faults, LEDGER: ledger = '', NOTES: file = '', ALLOWANCES: allowances } = env;
   const faulty = (): Config =>
     withFaults(
       defineConfig({ agents: [faultyAgent(ledger)], models: { m: faultyModel } }),
@@ -68,8 +69,9 @@ export async function workerByEnv(
       ],
       ...(window > 0 && { models: { stub: { window } } }),
     });
+  const shared = allowances === undefined ? null : allowancesConfig(allowances);
   return await createWorker({
-    config: faults === undefined ? own() : faulty(),
+    config: shared ?? (faults === undefined ? own() : faulty()),
     address: env['ADDRESS'] ?? '',
     taskQueue: env['QUEUE'] ?? '',
     env,
