@@ -28,15 +28,21 @@ afterEach(() => {
 const open = (): AbortSignal => new AbortController().signal;
 const wait = async (ms: number): Promise<void> => await new Promise((done) => setTimeout(done, ms));
 
-/** The workflow behind a network. A request that `fails` is recorded, and its answer is lost. */
-function openOffice({ fails = () => false }: { readonly fails?: (asked: number) => boolean } = {}) {
+/**
+ * The workflow behind a network. A request that `fails` is recorded, and its answer is lost. `arrivesMs`: when
+ * one for a lease arrives.
+ */
+function openOffice({
+  fails = () => false,
+  arrivesMs = 5,
+}: { readonly fails?: (asked: number) => boolean; readonly arrivesMs?: number } = {}) {
   let books: Books = openBooks(Date.now());
   let asked = 0;
   const office: BudgetOffice = {
     async take(ask) {
       asked += 1;
       const isLost = fails(asked);
-      await wait(5);
+      await wait(arrivesMs);
       const taken = takeLease(books, ask, Date.now());
       ({ books } = taken);
       await wait(5);
@@ -205,4 +211,17 @@ test('a worker that shuts down returns its lease', async () => {
   settle(1);
   await played(holder.close(), 100);
   expect(budget.read()).toMatchObject({ spent: 1, held: 0 });
+});
+
+test('a worker that shuts down while it asks for a lease returns that one too', async () => {
+  const budget = openOffice({ arrivesMs: 50 });
+  const holder = new BudgetHolder(ACME);
+  const controller = new AbortController();
+  const { signal } = controller;
+  const entering = holder.enter({ need: 2, since: Date.now(), signal }, budget.office);
+  // The worker cancels its calls, and then closes what they have used.
+  controller.abort(new Error('over'));
+  await expect(entering).rejects.toThrow('over');
+  await played(holder.close(), 1_000);
+  expect([budget.asked(), budget.read().held]).toEqual([1, 0]);
 });

@@ -75,6 +75,9 @@ export class BudgetHolder {
   /** A call in progress may cost more than what was left. */
   #isOver = false;
   #isAsking = false;
+  /** The request in flight, or the last one; it never rejects. */
+  #request: Promise<void> = Promise.resolve();
+  #isClosed = false;
   #askAt = -Infinity;
   #failures = 0;
   #failure: unknown;
@@ -124,16 +127,20 @@ export class BudgetHolder {
     throw signal.reason;
   }
 
-  /** Returns the lease, for the end of the worker. Never rejects. */
+  /** Returns the lease, for the end of the worker. It makes no request after that. Never rejects. */
   async close(): Promise<void> {
     clearTimeout(this.#timer);
-    if (this.#office === undefined || this.#lease === undefined) return;
+    this.#isClosed = true;
+    // What it may still be given would be held until the day ends.
+    await this.#request;
+    if (this.#office === undefined) return;
     const said = { ...this.#saying(), closing: true } as const;
     await this.#office.settle(said).catch(() => undefined);
   }
 
   #advance(): void {
     clearTimeout(this.#timer);
+    if (this.#isClosed) return;
     const now = performance.now();
     if (now >= this.#endsAt) this.#endDay();
     for (let [next] = this.#waiting; next !== undefined; [next] = this.#waiting) {
@@ -145,7 +152,7 @@ export class BudgetHolder {
       this.#returnSome();
       return;
     }
-    if (!this.#isAsking && now >= this.#askAt) void this.#ask();
+    if (!this.#isAsking && now >= this.#askAt) this.#request = this.#ask();
     const next = this.#isAsking ? Infinity : this.#askAt - now;
     const ms = Math.min(Math.max(1, Math.ceil(next)), MAX_TIMER_MS);
     this.#timer = setTimeout(() => this.#advance(), ms);
@@ -188,7 +195,7 @@ export class BudgetHolder {
       if (isOver) this.#isOver = false;
       this.#askAt = this.#failure === undefined ? -Infinity : this.#askAt;
       // Calls of other workers may wait for the end of this one.
-      if (isOver && this.#waiting.length === 0 && !this.#isAsking) void this.#return();
+      if (isOver && this.#waiting.length === 0 && !this.#isAsking) this.#request = this.#return();
       else this.#advance();
     });
   }
@@ -269,9 +276,11 @@ export class BudgetHolder {
 
   #returnSome(): void {
     if (this.#isAsking || this.#lease === undefined) return;
-    if (this.#left() > MAX_UNITS * this.#unit) void this.#return(this.#unit);
+    if (this.#left() > MAX_UNITS * this.#unit) this.#request = this.#return(this.#unit);
     if (this.#inProgress > 0 || this.#isAsking || this.#said === this.#total) return;
-    this.#timer = setTimeout(() => void this.#return(), IDLE_MS);
+    this.#timer = setTimeout(() => {
+      this.#request = this.#return();
+    }, IDLE_MS);
     this.#timer.unref();
   }
 
