@@ -11,6 +11,7 @@ import type { PerdureClient } from './client-types.js';
 import { type ClientParts, partsOfClient } from './create-client.js';
 import { type ListFilter, assertListFilter } from './list-filter.js';
 import { listRuns } from './list.js';
+import { usageWithResets } from './reset-usage.js';
 import type { RunRow } from './run-row.js';
 import { toRunStatus } from './status.js';
 
@@ -79,7 +80,47 @@ export async function costsFrom(
   const { by = 'agent', ...filter } = options;
   assertListFilter(filter);
   const rows = new Map<string | null, CostRow>();
+  const add = (row: RunRow, usage: Usage): void => {
+    for (const name of namesOf(row, by)) rows.set(name, plus(rows.get(name), name, usage));
+  };
+  const { runs, unreadable } = await usedRuns({ client, archive }, filter);
+  const reset: (readonly Execution[])[] = [];
+  for (const executions of runs) {
+    const [first] = executions;
+    if (executions.length > 1) reset.push(executions);
+    else if (first !== undefined) add(first.row, first.usage);
+  }
+  const merge = async (index: number) => {
+    const executions = reset[index] ?? [];
+    const used = executions.map(({ row, usage }) => ({ id: row.id, runId: row.runId, usage }));
+    return { row: executions[0]?.row, usage: await usageWithResets({ client, archive }, used) };
+  };
+  for await (const { row, usage } of mapAsReady(reset.length, merge, { atOnce: AT_ONCE }))
+    if (row !== undefined) add(row, usage);
+  const cost = ({ usage }: CostRow): number => usage.costUsd ?? 0;
+  const tokens = ({ usage }: CostRow): number => usage.inputTokens + usage.outputTokens;
+  const sorted = [...rows.values()].toSorted((a, b) => cost(b) - cost(a) || tokens(b) - tokens(a));
+  return { rows: sorted, unreadable };
+}
+
+/** An execution of a run; a run that was reset has several. */
+interface Execution {
+  readonly row: RunRow;
+  readonly usage: Usage;
+}
+
+/** Reads what the runs of a filter have used. The executions of one run are together. */
+async function usedRuns(
+  { client, archive }: Pick<ClientParts, 'client'> & { readonly archive: Archive },
+  filter: Omit<CostOptions, 'by'>,
+): Promise<{
+  readonly runs: readonly (readonly Execution[])[];
+  readonly unreadable: Costs['unreadable'];
+}> {
+  const runs = new Map<string, Execution[]>();
   const unreadable: { readonly run: string; readonly why: string }[] = [];
+  // A run that ends while its list is read is listed again, among those that have ended.
+  const seen = new Set<string>();
   let cursor: string | null = null;
   do {
     const page: Awaited<ReturnType<typeof listRuns>> = await listRuns(client, {
@@ -87,8 +128,10 @@ export async function costsFrom(
       limit: PAGE,
       ...(cursor !== null && { cursor }),
     });
+    const fresh = page.rows.filter(({ runId }) => !seen.has(runId));
+    for (const { runId } of fresh) seen.add(runId);
     const read = async (index: number) => {
-      const row = page.rows[index];
+      const row = fresh[index];
       if (row === undefined) return null;
       // Whose run it is, or its tags, are unknown.
       if (row.unreadable !== undefined) return { row, why: row.unreadable };
@@ -96,24 +139,24 @@ export async function costsFrom(
         // An id may be that of later runs, too.
         const segment = row.closedAt === null ? undefined : row.runId;
         const run = await readRun(client, row.id, { archive, segment });
-        return { row, usage: toRunStatus(run, Date.now()).usage };
+        const [started] = run.events;
+        const first = started?.type === 'started' ? started.firstRunId : run.runId;
+        return { row, first, usage: toRunStatus(run, Date.now()).usage };
       } catch (error) {
         return { row, why: error instanceof Error ? error.message : String(error) };
       }
     };
-    for await (const one of mapAsReady(page.rows.length, read, { atOnce: AT_ONCE })) {
+    for await (const one of mapAsReady(fresh.length, read, { atOnce: AT_ONCE })) {
       if (one === null) continue;
       if ('why' in one) unreadable.push({ run: one.row.id, why: one.why });
-      else
-        for (const name of namesOf(one.row, by))
-          rows.set(name, plus(rows.get(name), name, one.usage));
+      else {
+        const { row, first, usage } = one;
+        runs.set(first, [...(runs.get(first) ?? []), { row, usage }]);
+      }
     }
     ({ cursor } = page);
   } while (cursor !== null);
-  const cost = ({ usage }: CostRow): number => usage.costUsd ?? 0;
-  const tokens = ({ usage }: CostRow): number => usage.inputTokens + usage.outputTokens;
-  const sorted = [...rows.values()].toSorted((a, b) => cost(b) - cost(a) || tokens(b) - tokens(a));
-  return { rows: sorted, unreadable };
+  return { runs: [...runs.values()], unreadable };
 }
 
 function namesOf(

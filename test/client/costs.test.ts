@@ -142,6 +142,49 @@ test('runs that a workflow of your own has started count, and the agents that ru
   expect(called.rows).toEqual([]);
 });
 
+test('what a run has spent before it was reset counts once', async () => {
+  const own = `${tag}-${randomUUID()}`;
+  const { id } = await client.start(name, {
+    message: '50',
+    open: true,
+    tags: [own],
+  });
+  await client.result(id, { turn: 1 });
+  await client.send(id, '60');
+  await client.result(id, { turn: 2 });
+  const before = (await client.status(id)).usage.inputTokens;
+  const { events = [] } = await rig.client.workflow.getHandle(id).fetchHistory();
+  const isReply = (at: number | undefined): boolean =>
+    events?.some(
+      ({ eventId, activityTaskScheduledEventAttributes: scheduled }) =>
+        Number(eventId) === at && scheduled?.activityType?.name === 'callModel',
+    ) === true;
+  const replied = (events ?? []).findIndex(({ activityTaskCompletedEventAttributes: completed }) =>
+    isReply(Number(completed?.scheduledEventId)),
+  );
+  const task = events?.slice(replied).find((event) => event.workflowTaskCompletedEventAttributes);
+  const { runId } = await rig.client.workflowService.resetWorkflowExecution({
+    namespace: 'default',
+    workflowExecution: { workflowId: id },
+    reason: 'test',
+    requestId: randomUUID(),
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a Long, of which a number will do
+    workflowTaskFinishEventId: Number(task?.eventId) as never,
+  });
+  await client.close(id);
+  await client.result(id);
+  const after = (await client.status(id)).usage.inputTokens;
+  const listed = async (): Promise<readonly string[]> => {
+    const { rows } = await client.list({ idPrefix: id, status: 'ended' });
+    return rows.map((row) => row.runId);
+  };
+  await expect.poll(listed).toHaveLength(2);
+  expect(await listed()).toContain(runId);
+  const { rows } = await readCosts(client, { by: 'tag', tag: own });
+  expect(before).toBe(100);
+  expect(rows).toMatchObject([{ runs: 1, usage: { inputTokens: before + after - 50 } }]);
+});
+
 test('a wrong group or filter is refused by name', async () => {
   await expect(readCosts(client, { by: 'day' as never })).rejects.toThrow('readCosts');
   await expect(readCosts(client, { since: 'soon' })).rejects.toThrow('since: expected a time');
