@@ -154,7 +154,9 @@ test('the lease of a dead worker counts until the day ends, that of an idle one 
   expect(budget.read()).toMatchObject({ held: 2, spent: 0.5 });
   expect(await played(spendAll(live, budget, { need: 0.5, cost: 0.5 }))).toBe(5);
   const refused = await played(enter(live, budget, 0.5));
-  expect(String(refused)).toContain('3.00 of 5.00 USD spent, and other workers hold 2.00;');
+  expect(String(refused)).toContain(
+    '3.00 of 5.00 USD spent, and other workers hold 2.00 (one that died, until the day ends);',
+  );
 });
 
 test('after a burst, a worker that stays busy keeps little of what its calls did not need', async () => {
@@ -224,4 +226,13 @@ test('a worker that shuts down while it asks for a lease returns that one too', 
   await expect(entering).rejects.toThrow('over');
   await played(holder.close(), 1_000);
   expect([budget.asked(), budget.read().held]).toEqual([1, 0]);
+});
+
+test('a worker that dies holds what its calls in progress had reserved, and the lease of no other call', async () => {
+  const budget = openOffice();
+  const dead = new BudgetHolder(ACME);
+  // They never settle.
+  const calls = Array.from({ length: 5 }, async () => await enter(dead, budget, 0.2));
+  await played(Promise.all(calls), 1_000);
+  expect(budget.read().held).toBeCloseTo(1);
 });

@@ -319,7 +319,9 @@ function refusalText(
   const words = unit === 'costUsd' ? 'USD' : 'tokens';
   const digits = unit === 'tokens' ? 0 : limit < 1 ? 6 : 2;
   const [used, others, all] = [spent, held, limit].map((each) => each.toFixed(digits));
-  const kept = isSome(held, budget) ? `, and other workers hold ${others}` : '';
+  const kept = isSome(held, budget)
+    ? `, and other workers hold ${others} (one that died, until the day ends)`
+    : '';
   return (
     `the budget of ${titleOf(budget)} for ${on?.slice(0, 10)} has no room for this call: ${used} of ${all} ${words} spent${kept}; ` +
     `the run waits until ${next?.slice(0, 16)}Z, or raise \`${unit}\` of the budget in the config of the workers`
