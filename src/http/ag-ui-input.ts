@@ -1,7 +1,13 @@
 import { z } from 'zod';
 import { InputError } from '../core/errors.js';
 import { isObject } from '../core/text/json.js';
-import type { Request, RequestKind } from '../core/transcript/request.js';
+import {
+  DECISION_FIELDS,
+  type DecisionField,
+  MAX_DECISIONS,
+  type Request,
+  type RequestKind,
+} from '../core/transcript/request.js';
 import { OPERATIONS, type ReadInput } from './operations.js';
 
 /** What a client of AG-UI sends, and what it is asked. */
@@ -34,7 +40,7 @@ const runInput = z.looseObject({
   messages: z.array(message),
   tools: none('the tools are those of the agent, where one without `execute` is for the client'),
   context: none('what an agent has to know is in its instructions, or in a message'),
-  resume: z.array(answer).max(100).optional(),
+  resume: z.array(answer).max(MAX_DECISIONS).optional(),
 });
 
 /** A message in the form of AG-UI. Those of other roles are the client's own affair. */
@@ -226,12 +232,14 @@ function schemaOf({ kind, decisions, form, options }: Request): object {
     const properties = { approved: { type: 'boolean' }, ...edit, reason };
     return { type: 'object', properties, required: ['approved'], additionalProperties: false };
   }
+  const takes = (field: DecisionField): boolean =>
+    decisions.some((as) => DECISION_FIELDS[as] === field);
   const result = form ?? { ...(options !== undefined && { examples: options }) };
   const properties = {
     as: { type: 'string', enum: decisions },
-    ...((decisions.includes('answer') || decisions.includes('happened')) && { result }),
-    ...(decisions.includes('raise') && { arguments: { type: 'object' } }),
-    ...(decisions.includes('some') && { actions: { type: 'array', items: { type: 'string' } } }),
+    ...(takes('result') && { result }),
+    ...(takes('arguments') && { arguments: { type: 'object' } }),
+    ...(takes('actions') && { actions: { type: 'array', items: { type: 'string' } } }),
     note: reason,
   };
   return { type: 'object', properties, required: ['as'] };

@@ -1,14 +1,14 @@
 import type { CallToolResult } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import { shownActions } from '../core/plan/confirm-plan.js';
-import { WHOLE_DIGEST } from '../core/requests/commands.js';
 import { presentRequest } from '../core/requests/presentation.js';
 import { RUN_STATUSES, type RunStatus, statusName } from '../core/state/status.js';
 import { visible } from '../core/state/summaries.js';
 import { printable } from '../core/text/text.js';
 import type { Outcome } from '../core/transcript/outcome.js';
-import { type DecisionKind, OFFERED, type Request } from '../core/transcript/request.js';
+import type { Request } from '../core/transcript/request.js';
 import { redactMessage } from '../secrets/redact.js';
+import { DECISION_INPUT } from './operations.js';
 
 // The tools of perdure's MCP server, which the command serves over stdin, and the HTTP server at /mcp.
 
@@ -25,8 +25,6 @@ const operationId = z
   .min(1)
   .max(200)
   .describe('an id that you choose, new for each new operation; repeating it has no second effect');
-
-const WORDS = [...new Set<DecisionKind>(Object.values(OFFERED).flat())];
 
 /** The output of `agent_status`. */
 const statusAnswer = z.object({
@@ -255,22 +253,12 @@ export const RUN_TOOLS = {
       'decision to exactly the call that list_requests showed.',
     inputSchema: z.strictObject({
       id: runId,
-      request: z.string().min(1),
-      digest: z
-        .string()
-        .regex(/^[0-9a-f]{64}$/, WHOLE_DIGEST)
-        .describe('from list_requests'),
-      as: z.enum(WORDS).describe('one of the decisions that the request offers'),
+      ...DECISION_INPUT,
       arguments: z
         .record(z.string(), z.json())
         .exactOptional()
         .describe('for edit: all new arguments; for raise: by how much'),
-      actions: z
-        .array(z.string())
-        .exactOptional()
-        .describe('for some: ids of the plan to execute; omitted: all that need no approval'),
       result: z.json().exactOptional().describe('for answer and happened'),
-      note: z.string().max(2_000).exactOptional().describe('the reason, for the agent'),
     }),
     outputSchema: z.object({ id: z.string(), request: z.string(), checking: z.boolean() }),
     annotations: { destructiveHint: true },

@@ -7,7 +7,13 @@ import type { EffectiveLimits } from '../core/state/state.js';
 import type { Json } from '../core/text/json.js';
 import type { Outcome } from '../core/transcript/outcome.js';
 import { WHOLE_DIGEST } from '../core/requests/commands.js';
-import { type DecisionReceipt, OFFERED, type Request } from '../core/transcript/request.js';
+import {
+  DECISION_KINDS,
+  type DecisionReceipt,
+  MAX_DECISIONS,
+  MAX_NOTE_CHARACTERS,
+  type Request,
+} from '../core/transcript/request.js';
 import type { RunTranscript, TurnLog } from '../history/run-transcript.js';
 import { attachmentInput } from './attachment-input.js';
 import type { AgentView, GraphView, RequestView } from './views.js';
@@ -151,16 +157,27 @@ const agentView = answer<AgentView>(
   }),
 );
 
-const decision = z.strictObject({
-  request: text,
-  digest: z.string().regex(/^[0-9a-f]{64}$/, WHOLE_DIGEST),
-  as: z.enum([...new Set(Object.values(OFFERED).flat())]),
+/** The fields of a decision in each door that takes perdure's own form. */
+export const DECISION_INPUT = {
+  request: z.string().min(1),
+  digest: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/, WHOLE_DIGEST)
+    .describe('of the request, as it was shown'),
+  as: z.enum(DECISION_KINDS).describe('one of the decisions that the request offers'),
   arguments: anyObject
     .exactOptional()
     .describe('for edit: all new arguments; for raise: by how much'),
-  actions: z.array(z.string()).exactOptional().describe('for some: ids of the actions of the plan'),
+  actions: z
+    .array(z.string())
+    .exactOptional()
+    .describe('for some: ids of the plan to execute; omitted: all that need no approval'),
   result: anyJson.exactOptional().describe('for answer and happened'),
-  note: z.string().max(2_000).exactOptional().describe('the reason, for the model'),
+  note: z.string().max(MAX_NOTE_CHARACTERS).exactOptional().describe('the reason, for the model'),
+};
+
+const decision = z.strictObject({
+  ...DECISION_INPUT,
   grant: z
     .strictObject({ scope: z.enum(['same_call', 'tool']), where: anyObject.exactOptional() })
     .exactOptional(),
@@ -345,7 +362,7 @@ export const OPERATIONS = {
     '/v1/runs/{run}/decisions',
     'Decides about requests: all decisions count, or none.',
     {
-      input: z.strictObject({ run, decisions: z.array(decision).min(1).max(100) }),
+      input: z.strictObject({ run, decisions: z.array(decision).min(1).max(MAX_DECISIONS) }),
       output: z.object({
         receipts: z.array(
           answer<DecisionReceipt>(

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { InputError, RefusedError } from '../core/errors.js';
 import { askingWork } from '../core/requests/open-requests.js';
 import { visibleJson } from '../core/text/text.js';
+import { MAX_NOTE_CHARACTERS } from '../core/transcript/request.js';
 import { readRun } from '../history/read-run.js';
 import { type Place, openRun } from './access.js';
 import {
@@ -27,7 +28,7 @@ const part = z.looseObject({
     .looseObject({
       id: z.string(),
       approved: z.boolean().optional(),
-      reason: z.string().max(2_000).optional(),
+      reason: z.string().max(MAX_NOTE_CHARACTERS).optional(),
     })
     .optional(),
 });

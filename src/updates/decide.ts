@@ -4,12 +4,11 @@ import type { UpdateDefinition } from '@temporalio/common';
 import type { Limits } from '../core/definition/definition.js';
 import { InputError } from '../core/errors.js';
 import { actorOf, actorProblem } from '../core/input/actor.js';
-import { MAX_DECISIONS } from '../core/requests/refusal.js';
 import type { EffectiveLimits } from '../core/state/state.js';
 import { isTooDeep, tooDeep, wellFormedJson } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
 import { decisionShape } from '../core/transcript/message-shapes.js';
-import type { Decision, DecisionReceipt } from '../core/transcript/request.js';
+import { type Decision, type DecisionReceipt, MAX_DECISIONS } from '../core/transcript/request.js';
 import {
   type ActorClaim,
   cancelTurnUpdate,

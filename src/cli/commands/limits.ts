@@ -8,7 +8,7 @@ import { limitAmount, limitWord } from '../../core/requests/commands.js';
 import type { EffectiveLimits } from '../../core/state/state.js';
 import { visible } from '../../core/state/summaries.js';
 import type { Json } from '../../core/text/json.js';
-import type { Request } from '../../core/transcript/request.js';
+import { DECISION_FIELDS, type DecisionKind, type Request } from '../../core/transcript/request.js';
 import { type RunReading, readRun } from '../../history/read-run.js';
 import { setLimits } from '../../updates/decide.js';
 import {
@@ -22,7 +22,7 @@ import {
 import { columns } from '../format/format.js';
 import { withWorker } from '../hosting/with-worker.js';
 import { deciderName } from '../input/option-parsers.js';
-import { withOptions, type RESOLVE_WORDS } from '../input/options.js';
+import { withOptions } from '../input/options.js';
 import { type OpenedRun, requireOpenRun } from '../open-run.js';
 import { nextCommandFor } from '../reports/next-command.js';
 import { submitDecision } from '../requests/decide.js';
@@ -195,13 +195,11 @@ export function sumOf(added: LimitSet, before: LimitSet, scope = ''): LimitSet {
   return Object.fromEntries(sums);
 }
 
-const WITH_RESULT: readonly string[] = ['happened', 'answer'];
-
 interface ResolveCommandOptions {
   readonly id: string;
   /** The request, or the call that it is about. */
   readonly call: string;
-  readonly as: (typeof RESOLVE_WORDS)[number];
+  readonly as: DecisionKind;
   /** Parsed JSON. */
   readonly result?: Json;
   /** With `some`: the ids of the actions of a plan. */
@@ -233,10 +231,10 @@ export const resolve: Command<ResolveCommandOptions> = {
     ),
   async run(context, { call, result, definition, note, actions, ...given }) {
     const { as } = given;
-    if (result !== undefined && !WITH_RESULT.includes(as)) {
+    if (result !== undefined && DECISION_FIELDS[as] !== 'result') {
       throw new UsageError(`--result: expected --as happened, got --as ${as}; omit --result`);
     }
-    if (actions !== undefined && as !== 'some') {
+    if (actions !== undefined && DECISION_FIELDS[as] !== 'actions') {
       throw new UsageError(`--actions: expected --as some, got --as ${as}; omit --actions`);
     }
     checkAcceptance(as, definition, given.digest);

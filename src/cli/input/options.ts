@@ -1,5 +1,6 @@
 import { Option, type Command as Entry } from 'commander';
 import { RUN_STATUSES } from '../../core/state/status.js';
+import { DECISION_FIELDS, DECISION_KINDS } from '../../core/transcript/request.js';
 import {
   collectArguments,
   collectLimits,
@@ -21,19 +22,6 @@ interface Declared {
   readonly choices?: readonly string[];
   readonly isRequired?: true;
 }
-
-/** The decisions of `resolve --as`: those that need no further arguments than its options. */
-export const RESOLVE_WORDS = [
-  'happened',
-  'retry',
-  'abandon',
-  'accept',
-  'approve',
-  'some',
-  'deny',
-  'answer',
-  'stop',
-] as const;
 
 /**
  * Every option of every command. A name has one meaning, one type, and one help text wherever it
@@ -210,7 +198,8 @@ export const OPTIONS = {
   as: {
     flags: '--as <decision>',
     text: 'what happened to the call, or what to do with it',
-    choices: RESOLVE_WORDS,
+    // Those that need no more than the options of `resolve`.
+    choices: DECISION_KINDS.filter((as) => DECISION_FIELDS[as] !== 'arguments'),
     isRequired: true,
   },
   actions: {

@@ -10,7 +10,7 @@ import type { Completed, EndOf, RunEvent } from '../run/events.js';
 import { getInterruption } from '../state/change.js';
 import type { RunConfig, RunState } from '../state/state.js';
 import { inTurn } from '../state/turn.js';
-import { WORK, type Work, findWork } from '../state/work.js';
+import { WORK, type Work, begunCall, findWork } from '../state/work.js';
 import { isObject, textField } from '../text/json.js';
 import {
   AGENT_BLOCKS,
@@ -77,15 +77,7 @@ export function verified(state: RunState, fact: Completed<RunFunctionResult>): r
   if (open === null) return [];
   const { work } = open;
   if (found.happened === false) {
-    const { name, starts, key, approved, asked } = work;
-    const again = {
-      name,
-      ...(asked && { asked }),
-      ...(approved && { approved }),
-      ...(starts !== undefined && { starts }),
-      ...(key !== undefined && { key }),
-    };
-    return [{ type: 'work-changed', work: { ...again, retried: true, phase: 'waiting' } }];
+    return [{ type: 'work-changed', work: { ...begunCall(work), retried: true } }];
   }
   if (found.happened === true && found.result.ok === true) {
     return succeeded(open, found.result, fact.at);

@@ -13,6 +13,7 @@ import {
   type AskingWork,
   UNDO,
   type Work,
+  begunCall,
   callOfWork,
   findWork,
   isUndo,
@@ -198,18 +199,9 @@ function notStarted({ call, work }: OpenCall, message: string, at: number): read
  * person.
  */
 function unknownOutcome(open: OpenCall, message: string, at: number): readonly RunEvent[] {
-  const { tool, work } = open;
+  const { tool, work, key } = open;
   if (!tool.verify) return askForOutcome(open, message, at);
-  const { name, starts, approved, asked } = work;
-  const changed = {
-    name,
-    ...(asked && { asked }),
-    ...(approved && { approved }),
-    ...(starts !== undefined && { starts }),
-    key: open.key,
-    unknown: message,
-  };
-  return [{ type: 'work-changed', work: { ...changed, phase: 'waiting' } }];
+  return [{ type: 'work-changed', work: { ...begunCall(work, key), unknown: message } }];
 }
 
 /** Returns the events by which the run asks a person for the outcome of a call. */
@@ -218,18 +210,10 @@ export function askForOutcome(
   message: string,
   at: number,
 ): readonly RunEvent[] {
-  const { name, starts, approved, asked } = work;
-  const kept = {
-    name,
-    ...(asked && { asked }),
-    ...(starts !== undefined && { starts }),
-    ...(approved && { approved }),
-    key,
-  };
   const request = { kind: 'outcome_unknown', why: message, raisedAt: at } as const;
   return [
-    { type: 'work-changed', work: { ...kept, phase: 'waiting' } },
-    { type: 'request-raised', work: name, request },
+    { type: 'work-changed', work: begunCall(work, key) },
+    { type: 'request-raised', work: work.name, request },
   ];
 }
 

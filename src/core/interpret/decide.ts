@@ -14,6 +14,7 @@ import {
   type AskingWork,
   UNDO,
   type Work,
+  begunCall,
   callOfWork,
   findWork,
   isUndo,
@@ -127,7 +128,7 @@ function effects(
     case 'abandon':
       return finishCall(abandonedCall(call, note), at);
     case 'retry':
-      return [{ type: 'work-changed', work: { ...resumed(work), retried: true } }];
+      return [{ type: 'work-changed', work: { ...begunCall(work), retried: true } }];
     case 'accept': {
       const { definition = '' } = request;
       return [
@@ -154,20 +155,8 @@ function deniedText(note: string | undefined): string {
   return note === undefined || note === '' ? 'a person denied it' : `a person denied it: ${note}`;
 }
 
-/** Returns work that may begin now. Data from an earlier execution, such as its key, stays. */
-function resumed({ name, key, starts, approved: before, asked }: Work): Work {
-  return {
-    name,
-    ...(asked && { asked }),
-    ...(key !== undefined && { key }),
-    ...(starts !== undefined && { starts }),
-    ...(before && { approved: true }),
-    phase: 'waiting',
-  };
-}
-
 function approved(work: Work): RunEvent {
-  return { type: 'work-changed', work: { ...resumed(work), approved: true } };
+  return { type: 'work-changed', work: { ...begunCall(work), approved: true } };
 }
 
 /**

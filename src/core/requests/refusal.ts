@@ -9,7 +9,14 @@ import { checkLimits } from '../input/input.js';
 import { deciderProblem } from '../definition/rules.js';
 import { peopleOf } from '../state/consent.js';
 import { nodeOfCall } from '../state/turn-definition.js';
-import type { Decision, RefusalReason, Request } from '../transcript/request.js';
+import {
+  type Decision,
+  DECISION_FIELDS,
+  decisionsWith,
+  MAX_NOTE_CHARACTERS,
+  type RefusalReason,
+  type Request,
+} from '../transcript/request.js';
 import { type DecidingName, SHOWN_DIGITS, WHOLE_DIGEST } from './commands.js';
 import { askingWork, openRequest } from './open-requests.js';
 import { fieldNames } from './server-ask.js';
@@ -20,9 +27,6 @@ import { fieldNames } from './server-ask.js';
  */
 const MAX_RESULT_CHARACTERS = 32_000;
 const MAX_ARGUMENT_CHARACTERS = 256_000;
-const MAX_NOTE_CHARACTERS = 2_000;
-/** Maximum decisions in one update. */
-export const MAX_DECISIONS = 200;
 
 /** A decision that the run refuses. */
 export interface Refused {
@@ -155,6 +159,7 @@ export function expiryProblem(
 }
 
 const EXPECTED = 'expected {request, digest, as}';
+const FIELDS = ['grant', 'actions', 'result', 'arguments'] as const;
 const isDecision = guard(decisionShape);
 
 function unknownProblem(state: RunState, id: string): Refused {
@@ -195,8 +200,11 @@ function contentProblem(decision: Decision, request: Request): Refused | null {
       `result: expected at most ${MAX_RESULT_CHARACTERS} characters of JSON, got ${size}; give a summary`,
     );
   }
-  if (grant !== undefined && as !== 'approve') {
-    return malformed(`grant: expected only with "approve", got it with "${as}"`);
+  const unfit = FIELDS.find((field) => decision[field] !== undefined && DECISION_FIELDS[as] !== field);
+  if (unfit !== undefined) {
+    const allowed = decisionsWith(unfit).map((one) => `"${one}"`).join(' or ');
+    const got = unfit.endsWith('s') ? 'them' : 'it';
+    return malformed(`${unfit}: expected only with ${allowed}, got ${got} with "${as}"`);
   }
   // An undo cannot be edited either, because its call has already been made.
   if (grant !== undefined && !decisions.includes('edit')) {
@@ -207,9 +215,6 @@ function contentProblem(decision: Decision, request: Request): Refused | null {
   }
   const chosen = chosenProblem(decision, request);
   if (chosen !== null) return chosen;
-  if (result !== undefined && as !== 'answer' && as !== 'happened') {
-    return malformed(`result: expected only with "answer" or "happened", got it with "${as}"`);
-  }
   if (as === 'answer' && result === undefined)
     return malformed('result: expected the answer, got none');
   if (as === 'answer' && request.form !== undefined) {
@@ -223,11 +228,7 @@ function contentProblem(decision: Decision, request: Request): Refused | null {
   const unclear = as === 'answer' ? unclearResult(request, result) : null;
   if (unclear !== null) return malformed(`result: ${unclear}`);
   if (as === 'raise') return raiseProblem(given);
-  if (as !== 'edit') {
-    return given === undefined
-      ? null
-      : malformed(`arguments: expected only with "edit" or "raise", got them with "${as}"`);
-  }
+  if (as !== 'edit') return null;
   if (given === undefined)
     return malformed('arguments: expected all arguments of the call, got none');
   const length = JSON.stringify(given).length;
@@ -253,10 +254,7 @@ function chosenProblem(
   { as, actions }: Decision,
   { id, arguments: shown = '' }: Request,
 ): Refused | null {
-  if (as !== 'some') {
-    if (actions === undefined) return null;
-    return malformed(`actions: expected only with "some", got them with "${as}"`);
-  }
+  if (as !== 'some') return null;
   const known = shownActions(shown) ?? [];
   const ids = known.map((one) => one.id);
   const isKnown =

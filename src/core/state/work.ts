@@ -338,6 +338,18 @@ export function blocks({ work }: HasWork): readonly (Blocked & { readonly name: 
   });
 }
 
+/** Returns a call's work that may begin now. What an earlier execution has left, such as its key, stays. */
+export function begunCall({ name, asked, starts, approved, ...work }: Work, key = work.key): Work {
+  return {
+    name,
+    ...(asked && { asked }),
+    ...(key !== undefined && { key }),
+    ...(starts !== undefined && { starts }),
+    ...(approved && { approved }),
+    phase: 'waiting',
+  };
+}
+
 /** Whether a call's work shows that it was executed at least once. */
 export function hasBegun({ key, unknown, starts, probeMs }: Work): boolean {
   return [key, unknown, starts, probeMs].some((trace) => trace !== undefined);

@@ -51,15 +51,17 @@ import {
   type StopReason,
   type Usage,
 } from './outcome.js';
-import type {
-  AskedByServer,
-  Decision,
-  Grant,
-  LimitReached,
-  RaisedRequest,
-  RequestedGrant,
-  ServerAnswer,
-  ServerAsk,
+import {
+  type AskedByServer,
+  type Decision,
+  DECISION_KINDS,
+  type Grant,
+  type LimitReached,
+  type RaisedRequest,
+  REQUEST_KINDS,
+  type RequestedGrant,
+  type ServerAnswer,
+  type ServerAsk,
 } from './request.js';
 
 export const rulesShape: Shape<readonly Rule[]> = rulesProblem;
@@ -83,16 +85,7 @@ const limitReached = fields<LimitReached>({
 
 export const raisedShape = fields<RaisedRequest>({
   id: text,
-  kind: oneOf(
-    'approval',
-    'question',
-    'plan',
-    'limit',
-    'outcome_unknown',
-    'safety_check',
-    'tool_changed',
-    'client_tool',
-  ),
+  kind: oneOf(...REQUEST_KINDS),
   why: text,
   raisedAt: amount,
   expiresAt: optional(amount),
@@ -118,20 +111,6 @@ export const askedShape = fields<AskedByServer>({
   rounds: count,
 });
 
-const decisionWordShape = oneOf(
-  'approve',
-  'some',
-  'deny',
-  'edit',
-  'answer',
-  'happened',
-  'retry',
-  'abandon',
-  'accept',
-  'raise',
-  'stop',
-);
-
 const requestedGrant = fields<RequestedGrant>({
   scope: oneOf('same_call', 'tool'),
   where: optional(predicateShape),
@@ -140,7 +119,7 @@ const requestedGrant = fields<RequestedGrant>({
 export const decisionShape = fields<Decision>({
   request: text,
   digest: text,
-  as: decisionWordShape,
+  as: oneOf(...DECISION_KINDS),
   arguments: optional(jsonObject),
   actions: optional(list(text)),
   result: optional(json),

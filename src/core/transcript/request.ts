@@ -19,32 +19,43 @@ import type { BlobRef, SafetyCheck } from './messages.js';
  * | `safety_check`    | the model's provider requires a person's review               | `approve`, `deny`                  |
  * | `tool_changed`    | an MCP server has changed the tool since it was accepted      | `accept`, `deny`                   |
  */
-export type RequestKind =
-  | 'approval'
-  | 'question'
-  | 'plan'
-  | 'limit'
-  | 'outcome_unknown'
-  | 'safety_check'
-  | 'tool_changed'
-  | 'client_tool';
+export type RequestKind = keyof typeof OFFERED;
 
 /** What can be decided about a request; see `RequestKind`. */
-export type DecisionKind =
-  | 'approve'
-  | 'some'
-  | 'deny'
-  | 'edit'
-  | 'answer'
-  | 'happened'
-  | 'retry'
-  | 'abandon'
-  | 'accept'
-  | 'raise'
-  | 'stop';
+export type DecisionKind = keyof typeof DECISION_FIELDS;
+
+/** The fields of a `Decision` that only some decisions have. */
+export type DecisionField = 'arguments' | 'actions' | 'result' | 'grant';
+
+/** Everything that can be decided, and the field that it has beside a note. */
+export const DECISION_FIELDS = {
+  approve: 'grant',
+  some: 'actions',
+  deny: null,
+  edit: 'arguments',
+  answer: 'result',
+  happened: 'result',
+  retry: null,
+  abandon: null,
+  accept: null,
+  raise: 'arguments',
+  stop: null,
+} as const satisfies Readonly<Record<string, DecisionField | null>>;
+
+export const DECISION_KINDS = Object.keys(DECISION_FIELDS) as readonly DecisionKind[];
+
+/** Maximum decisions in one update. */
+export const MAX_DECISIONS = 200;
+/** Maximum characters of the note of a decision. */
+export const MAX_NOTE_CHARACTERS = 2_000;
+
+/** Returns the decisions that have a field. */
+export function decisionsWith(field: DecisionField): readonly DecisionKind[] {
+  return DECISION_KINDS.filter((as) => DECISION_FIELDS[as] === field);
+}
 
 /** The decisions that a request of each kind offers. */
-export const OFFERED: { readonly [K in RequestKind]: readonly DecisionKind[] } = {
+export const OFFERED = {
   approval: ['approve', 'deny', 'edit', 'answer'],
   question: ['answer', 'deny'],
   plan: ['approve', 'some', 'deny', 'answer'],
@@ -53,7 +64,9 @@ export const OFFERED: { readonly [K in RequestKind]: readonly DecisionKind[] } =
   outcome_unknown: ['happened', 'retry', 'abandon'],
   safety_check: ['approve', 'deny'],
   tool_changed: ['accept', 'deny'],
-};
+} as const satisfies Readonly<Record<string, readonly DecisionKind[]>>;
+
+export const REQUEST_KINDS = Object.keys(OFFERED) as readonly RequestKind[];
 
 /**
  * What an MCP server asks a person before its tool acts: the fields of a form, or to open an address.
