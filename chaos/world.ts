@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buildPackage } from '../bench/start/build.js';
 import { ensureServer } from '../src/server/ensure-server.js';
-import { stopServer } from '../src/server/locate-server.js';
+import { stopServer } from '../src/server/dev-server.js';
 import { startStub, type Stub } from '../src/testing/stub-server.js';
 import type { Fault } from '../src/memory/faults.js';
 import { bundleWorkflows } from '../src/worker/bundle.js';

@@ -6,7 +6,7 @@ import { Client, Connection } from '@temporalio/client';
 import { bundleWorkflowCode } from '@temporalio/worker';
 import { ensureServer } from '../../src/server/ensure-server.js';
 import type { ServerHandle } from '../../src/server/server-settings.js';
-import { stopServer } from '../../src/server/locate-server.js';
+import { stopServer } from '../../src/server/dev-server.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { bundleWorkflows } from '../../src/worker/bundle.js';
 import { stubAnswer } from '../subject/models.js';

@@ -1,7 +1,7 @@
 import type { Client } from '@temporalio/client';
 import { z } from 'zod';
 import { sha256Hex, canonicalJson, type Json } from '../core/text/json.js';
-import { withoutDoor } from '../core/input/actor.js';
+import { withoutDoor } from '../core/input/turn-context.js';
 import type { RunInput } from '../core/input/input.js';
 import type { Outcome } from '../core/transcript/outcome.js';
 import { nothingSpent } from '../core/state/turn.js';

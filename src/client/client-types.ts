@@ -6,7 +6,7 @@ import type {
   StartPrompt,
   TurnOf,
 } from '../core/definition/agent-types.js';
-import { actorOf, withoutDoor } from '../core/input/actor.js';
+import { actorOf, withoutDoor } from '../core/input/turn-context.js';
 import { type Json, type JsonObject, isObject } from '../core/text/json.js';
 import type { Attachment, SuppliedMessage } from '../core/transcript/messages.js';
 import type { Outcome } from '../core/transcript/outcome.js';

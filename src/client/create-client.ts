@@ -2,7 +2,7 @@ import { deprecate } from 'node:util';
 import { Client, Connection } from '@temporalio/client';
 import { z } from 'zod';
 import { InputError } from '../core/errors.js';
-import { actorOf, withoutDoor } from '../core/input/actor.js';
+import { actorOf, withoutDoor } from '../core/input/turn-context.js';
 import { toLimits } from '../core/input/input.js';
 import { isObject } from '../core/text/json.js';
 import { type Keyring, keyringFrom } from '../encryption/keyring.js';

@@ -1,4 +1,4 @@
-import { actorOf } from '../core/input/actor.js';
+import { actorOf } from '../core/input/turn-context.js';
 import type { Client } from '@temporalio/client';
 import type { Limits } from '../core/definition/definition.js';
 import { NoRunError } from '../core/errors.js';

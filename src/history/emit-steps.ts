@@ -1,4 +1,4 @@
-import { actorOf } from '../core/input/actor.js';
+import { actorOf } from '../core/input/turn-context.js';
 import { askingWork } from '../core/requests/open-requests.js';
 import { type PlanProgress, planProgress } from '../core/run/details.js';
 import { nextAction } from '../core/run/next-action.js';

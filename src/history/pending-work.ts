@@ -1,6 +1,6 @@
 import type { WorkflowExecutionDescription } from '@temporalio/client';
 import type { Payload } from '@temporalio/common';
-import { inlineCalls } from '../core/calls/inline.js';
+import { inlineCalls } from '../core/calls/batch.js';
 import { isReport } from '../core/guards/recorded.js';
 import { nextAction } from '../core/run/next-action.js';
 import { failed } from '../core/state/change.js';

@@ -8,7 +8,7 @@ import { printable } from '../core/text/text.js';
 import type { Outcome } from '../core/transcript/outcome.js';
 import type { Request } from '../core/transcript/request.js';
 import { redactMessage } from '../secrets/redact.js';
-import { DECISION_INPUT } from './operations.js';
+import { DECISION_INPUT } from './input-fields.js';
 
 // The tools of perdure's MCP server, which the command serves over stdin, and the HTTP server at /mcp.
 

@@ -4,18 +4,10 @@ import type { ReadStatus, RequestList } from '../client/requests.js';
 import { RIGHTS, type Right } from '../config.js';
 import { RUN_STATUSES, type RunStatusName } from '../core/state/status.js';
 import type { EffectiveLimits } from '../core/state/state.js';
-import type { Json } from '../core/text/json.js';
 import type { Outcome } from '../core/transcript/outcome.js';
-import { WHOLE_DIGEST } from '../core/requests/commands.js';
-import {
-  DECISION_KINDS,
-  type DecisionReceipt,
-  MAX_DECISIONS,
-  MAX_NOTE_CHARACTERS,
-  type Request,
-} from '../core/transcript/request.js';
+import { type DecisionReceipt, MAX_DECISIONS, type Request } from '../core/transcript/request.js';
 import type { RunTranscript, TurnLog } from '../history/run-transcript.js';
-import { attachmentInput } from './attachment-input.js';
+import { DECISION_INPUT, anyJson, anyObject, attachmentInput } from './input-fields.js';
 import type { AgentView, GraphView, RequestView } from './views.js';
 import type { SentMessage } from '../updates/ask.js';
 
@@ -56,9 +48,6 @@ function answer<T>(id: string, schema: z.ZodObject): z.ZodType<T> {
 const text = z.string().min(1);
 const run = text.describe('the id of the run');
 const agent = text.describe('the name of an agent');
-/** A body is JSON, so any value in it is. */
-const anyJson = z.custom<Json>(() => true);
-const anyObject = z.record(z.string(), anyJson);
 const count = z.int().min(0);
 /** Numbers in a query are texts. */
 const queryCount = z
@@ -156,25 +145,6 @@ const agentView = answer<AgentView>(
     rights: z.array(z.enum(RIGHTS)),
   }),
 );
-
-/** The fields of a decision in each door that takes perdure's own form. */
-export const DECISION_INPUT = {
-  request: z.string().min(1),
-  digest: z
-    .string()
-    .regex(/^[0-9a-f]{64}$/, WHOLE_DIGEST)
-    .describe('of the request, as it was shown'),
-  as: z.enum(DECISION_KINDS).describe('one of the decisions that the request offers'),
-  arguments: anyObject
-    .exactOptional()
-    .describe('for edit: all new arguments; for raise: by how much'),
-  actions: z
-    .array(z.string())
-    .exactOptional()
-    .describe('for some: ids of the plan to execute; omitted: all that need no approval'),
-  result: anyJson.exactOptional().describe('for answer and happened'),
-  note: z.string().max(MAX_NOTE_CHARACTERS).exactOptional().describe('the reason, for the model'),
-};
 
 const decision = z.strictObject({
   ...DECISION_INPUT,

@@ -3,7 +3,7 @@ import type { ExportedJWKSCache, JWKSCacheInput, JWTVerifyGetKey } from 'jose';
 import { type AgentRights, RIGHTS, type Right, type ServeOptions } from '../config.js';
 import { matchesGlob } from '../core/definition/predicate.js';
 import { InputError } from '../core/errors.js';
-import { checkBy } from '../core/input/actor.js';
+import { checkBy } from '../core/input/turn-context.js';
 import { isObject, textField } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
 import { learnSecrets } from '../secrets/known.js';

@@ -5,7 +5,7 @@ import { canonicalJson, sha256Hex } from '../core/text/json.js';
 import type { Attachment } from '../core/transcript/messages.js';
 import { newRunId } from '../updates/start.js';
 import { type Place, openRun, startMemo, unseen } from './access.js';
-import type { AttachmentInput } from './attachment-input.js';
+import type { AttachmentInput } from './input-fields.js';
 import type { Principal } from './principals.js';
 
 const ID_DIGITS = 24;

@@ -11,7 +11,7 @@ import { formatDuration, isLoopback } from '../core/text/text.js';
 import { makeFolder } from '../storage/files.js';
 import { hasExited } from '../temporal/grpc.js';
 import type { Delta, DeltaBatch, LiveAttempt, NodePlace } from './attempts.js';
-import { isPolledHere } from './process-hub.js';
+import { isPolledHere } from './hub.js';
 import type { LiveSource } from './run-stream.js';
 import { type LinesOf, openedLine } from './sealed-lines.js';
 

@@ -11,7 +11,7 @@ import {
   isSameAttempt,
   replyKey,
 } from './attempts.js';
-import { hubSource, processHub } from './process-hub.js';
+import { hubSource, processHub } from './hub.js';
 import {
   type KeptDeltas,
   type StreamEntry,

@@ -5,6 +5,7 @@ import {
   canonicalJson,
   isObject,
   sha256Hex,
+  isRecord,
 } from '../core/text/json.js';
 import { countHidden, wellFormed, withoutHidden } from '../core/text/text.js';
 import { orderedKeywords } from '../tools/arguments/check-arguments.js';
@@ -59,7 +60,7 @@ function usableSchema(schema: JsonObject): UsableSchema {
   const clean = cleaned(schema, { key: '', depth: 0, kind: 'schema', root: schema, faults });
   const [fault] = faults;
   if (fault !== undefined) return no(fault);
-  return { ok: true, schema: isSchema(clean) ? orderedKeywords(clean) : {} };
+  return { ok: true, schema: isRecord(clean) ? orderedKeywords(clean) : {} };
 }
 
 interface Place {
@@ -85,7 +86,7 @@ function cleaned(value: Json, place: Place): Json {
     const items = { ...place, depth: depth + 1, kind: kind === 'keyword' ? inner : kind };
     return value.map((item: Json) => cleaned(item, items));
   }
-  if (!isSchema(value)) return value;
+  if (!isRecord(value)) return value;
   const entries = Object.entries(value).flatMap(([name, item]): [string, Json][] => {
     if (hasHidden(name)) faults.push('a name in its schema has hidden characters');
     const inner = kindWithin(kind, name);
@@ -238,10 +239,10 @@ export function readTool(value: unknown, place: string): ReadTool {
  */
 export function listedTool(value: unknown): ListedTool | null {
   const plain: Json = JSON.parse(JSON.stringify(value ?? null));
-  if (!isSchema(plain)) return null;
+  if (!isRecord(plain)) return null;
   const { name, title, description, inputSchema, outputSchema, annotations } = withoutNulls(plain);
-  if (typeof name !== 'string' || !isSchema(inputSchema)) return null;
-  const hints = isSchema(annotations) ? withoutNulls(annotations) : annotations;
+  if (typeof name !== 'string' || !isRecord(inputSchema)) return null;
+  const hints = isRecord(annotations) ? withoutNulls(annotations) : annotations;
   const described = {
     name,
     title,
@@ -302,10 +303,6 @@ function modelDescription(server: string, description: string): string {
   const cut = text.length - DESCRIPTION_CHARACTERS + description.length - read.length;
   const kept = cut > 0 ? `${text.slice(0, DESCRIPTION_CHARACTERS)}… [${cut} characters cut]` : text;
   return `[MCP ${server}] ${kept || 'its server gives no description'}`;
-}
-
-function isSchema(value: Json | undefined): value is JsonObject {
-  return isObject(value);
 }
 
 function textIn(value: Json | undefined): string {

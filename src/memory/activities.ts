@@ -14,9 +14,8 @@ import {
   loseAttempt,
   runAttempt,
 } from './attempt.js';
-import { toId } from './outgoing.js';
+import { toId, type Segment, append } from './segment.js';
 import { type AttributesOf, NAMESPACE, idOf } from './events.js';
-import { type Segment, append } from './segment.js';
 
 type Scheduled = AttributesOf<'activityTaskScheduled'>;
 type Failure = NonNullable<AttributesOf<'activityTaskFailed'>['failure']>;

@@ -1,6 +1,7 @@
 import { type ActivationJob, type WorkflowCommand, msToTs } from '../temporal/sdk-internals.js';
-import { cancelledChild, isResolvedOnCancel } from './jobs.js';
 import {
+  cancelledChild,
+  isResolvedOnCancel,
   ACTIVITY_CANCELLATION,
   type Machine,
   type Machines,
@@ -10,7 +11,7 @@ import {
   passesCancelOn,
   recordMachine,
   resolvesOnCancel,
-} from './machines.js';
+} from './jobs.js';
 import {
   type LocalActivity,
   type Outgoing,
@@ -18,9 +19,9 @@ import {
   marker,
   toId,
   toJson,
-} from './outgoing.js';
+  type Update,
+} from './segment.js';
 import { type AttributesOf, type EventKind, NAMESPACE } from './events.js';
-import { type Update } from './segment.js';
 
 /** What one workflow task collects. */
 export interface TaskCommands {

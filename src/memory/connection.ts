@@ -5,10 +5,9 @@ import { GRPC, SEARCH_ATTRIBUTES } from '../temporal/grpc.js';
 import { msToTs } from '../temporal/sdk-internals.js';
 import { type PendingActivity, recordHeartbeat } from './activities.js';
 import { parked } from './attempt.js';
-import { toId } from './outgoing.js';
+import { toId, type Segment, type Update, append, isClosed } from './segment.js';
 import { REJECT_DUPLICATE, requestCancel, terminate } from './effects.js';
 import { NAMESPACE } from './events.js';
-import { type Segment, type Update, append, isClosed } from './segment.js';
 import { type MemoryServer, executionOf, report, startSegment } from './server.js';
 
 type Service = ConnectionLike['workflowService'];

@@ -2,9 +2,8 @@ import type { Payload } from '@temporalio/common';
 import type { RawEvent } from '../history/history-event.js';
 import { optionalTsToMs } from '../temporal/sdk-internals.js';
 import { abandonActivities, cancelActivity, scheduleActivity } from './activities.js';
-import { toId } from './outgoing.js';
+import { toId, STATUS, type Segment, append, isClosed, notifyWatchers } from './segment.js';
 import { type AttributesOf, idOf } from './events.js';
-import { STATUS, type Segment, append, isClosed, notifyWatchers } from './segment.js';
 import { type MemoryServer, executionOf, report, startSegment } from './server.js';
 
 /** Does what the event of a command asks for. */

@@ -6,9 +6,8 @@ import { type WorkflowCreator, workerRuntime } from '../temporal/sdk-internals.j
 import { loadWorkflowCode } from '../worker/bundle.js';
 import { type ActivityHost, loseAttempts } from './activities.js';
 import { type ActivityFunction, isLost, never } from './attempt.js';
-import { createClock } from './clock.js';
+import { createClock, type Pace, createPace } from './clock.js';
 import { createMemoryClient } from './connection.js';
-import { type Pace, createPace } from './pace.js';
 import { type Segment } from './segment.js';
 import { type MemoryServer, report } from './server.js';
 import { wake } from './tasks.js';

@@ -2,16 +2,29 @@ import type { WorkflowHandle } from '@temporalio/client';
 import type { PerdureClient } from '../client/client-types.js';
 import { toRunStatus } from '../client/status.js';
 import type { RunStatus } from '../core/state/status.js';
-import type { Json } from '../core/text/json.js';
+import { type Json, isObject, textField } from '../core/text/json.js';
 import type { Outcome } from '../core/transcript/outcome.js';
 import { readRun } from '../history/read-run.js';
 import { type RunTranscript, readTranscript } from '../history/run-transcript.js';
 import type { ModelRequest } from '../models/model.js';
 import type { Archive } from '../storage/blob-store.js';
+import { InputError } from '../core/errors.js';
+import { show, toMs, formatDuration } from '../core/text/text.js';
+import type { Action } from '../testing/actions.js';
+import type { Request } from '../core/transcript/request.js';
 import { type MemoryHost, allSegments } from './host.js';
 import type { MemoryEffect, Observed } from './observe.js';
-import type { MemoryRequest, Script } from './script.js';
-import { unusedIn } from './script-checks.js';
+import {
+  type MemoryRequest,
+  type Script,
+  type ScriptParts,
+  type Stage,
+  nextWhenQuiet,
+  react,
+} from './script.js';
+import { assertFaults } from './faults.js';
+import { type Segment, isClosed } from './segment.js';
+import type { MemoryServer } from './server.js';
 
 /** The history of one segment of a run. */
 export interface MemoryHistory {
@@ -93,4 +106,208 @@ export async function resultOf(
     })),
     unused: unusedIn(script),
   };
+}
+
+const ACTIONS: Readonly<Record<Action['type'], true>> = {
+  send: true,
+  'cancel-turn': true,
+  cancel: true,
+  close: true,
+  pause: true,
+  resume: true,
+  'set-limits': true,
+  kill: true,
+  after: true,
+  wait: true,
+  decide: true,
+};
+const MOMENTS = ['request', 'call', 'step', 'waiting'];
+
+/** Throws an `InputError` for a part of a script that would have no effect. */
+export function assertScript({ on = {}, at = {}, faults = [] }: ScriptParts): void {
+  for (const [moment, entries] of Object.entries(on)) {
+    if (!MOMENTS.includes(moment)) throw unexpected('on', `one of ${MOMENTS.join(', ')}`, moment);
+    const all: unknown = moment === 'waiting' ? { waiting: entries } : entries;
+    for (const [name, entry] of Object.entries(isObject(all) ? all : {})) {
+      const list: readonly unknown[] = Array.isArray(entry) ? entry : [entry];
+      for (const one of list) {
+        if (typeof one !== 'function') assertAction(`on.${moment}.${name}`, one);
+      }
+    }
+  }
+  for (const [delay, entry] of Object.entries(at)) {
+    const ms = toMs(delay);
+    if (!(ms >= 0)) throw unexpected('at', 'a time after the start such as "3 days"', delay);
+    for (const one of Array.isArray(entry) ? entry : [entry]) assertAction(`at["${delay}"]`, one);
+  }
+  assertFaults(faults);
+}
+
+function assertAction(place: string, action: unknown): void {
+  const type = isObject(action) ? textField(action, 'type') : '';
+  if (!Object.hasOwn(ACTIONS, type)) {
+    throw unexpected(place, 'an action such as approve(), deny(), or send("…")', action);
+  }
+}
+
+function unexpected(field: string, what: string, value: unknown): InputError {
+  return new InputError(`${field}: expected ${what}, got ${show(value)}`);
+}
+
+/** Returns the places at which something was to happen, and where it did not. */
+export function missedIn(script: Script): readonly string[] {
+  const { on, at, faults, firedFaults } = script;
+  return [
+    ...faults.flatMap((fault, index) =>
+      firedFaults.has(fault) ? [] : [`faults[${index}]: ${show(fault)}`],
+    ),
+    ...Object.entries(on.call ?? {}).flatMap(([tool, entry]) =>
+      leftOf(script, `call ${tool}`, entry).map((left) => `on.call.${tool}: ${left}`),
+    ),
+    ...Object.keys(on.step ?? {}).flatMap((step) =>
+      missed(script, `step ${step}`).map((left) => `on.step[${step}]${left}`),
+    ),
+    ...Object.keys(at).flatMap((delay) =>
+      missed(script, `at ${delay}`).map((left) => `at["${delay}"]${left}`),
+    ),
+  ];
+}
+
+/** Returns what the run left over of what was there for it. */
+function unusedIn(script: Script): readonly string[] {
+  const { on, replies } = script;
+  const requests = Object.entries(on.request ?? {}).filter(([name]) => name !== '*');
+  return [
+    ...replies.flatMap(({ place, given, used: count }) =>
+      count() >= given ? [] : [`${place}: ${given - count()} of ${given} replies`],
+    ),
+    ...requests.flatMap(([name, entry]) =>
+      leftOf(script, `request ${name}`, entry).map((left) => `on.request.${name}: ${left}`),
+    ),
+    ...leftOf(script, 'waiting', on.waiting ?? []).map((left) => `on.waiting: ${left}`),
+  ];
+}
+
+const TOO_SHORT = 'the run ended before the time of its after(…)';
+
+/** Returns what is left of an entry; a delayed action counts when it has come. */
+function leftOf({ used, delayed }: Script, place: string, entry: unknown): readonly string[] {
+  const given = Array.isArray(entry) ? entry.length : 1;
+  const late = delayed.get(place) ?? 0;
+  const count = (used.get(place) ?? 0) - late;
+  if (count >= given) return [];
+  const left = given === 1 ? 'never used' : `${given - count} of ${given} entries`;
+  return [late === 0 ? left : `${left}; ${TOO_SHORT}`];
+}
+
+/** Returns whether an entry that has no list was missed, as the rest of a line. */
+function missed({ used, delayed }: Script, place: string): readonly string[] {
+  if (!used.has(place)) return [''];
+  return (delayed.get(place) ?? 0) > 0 ? [`: ${TOO_SHORT}`] : [];
+}
+
+/** The run cannot go on: it waits for something that does not come. */
+export class DeadlockError extends Error {}
+
+/** Lets the run go on until it has ended, or until it waits for a message that nobody sends. */
+export async function play(
+  { server, pace, client }: MemoryHost,
+  {
+    script,
+    stage,
+    until,
+  }: { readonly script: Script; readonly stage: Stage; readonly until: number },
+): Promise<void> {
+  const { clock } = server;
+  for (;;) {
+    await pace.idle();
+    const main = server.runs.get(stage.id)?.at(-1);
+    if (main === undefined || isClosed(main)) return;
+    const open = await openRequests(server.runs.values(), (id) =>
+      client.workflow.getHandle(id).query<readonly Request[]>('pending'),
+    );
+    let hasReacted = false;
+    for (const one of open) hasReacted = (await react(script, stage, one)) || hasReacted;
+    if (hasReacted) continue;
+    const status = await client.workflow.getHandle(stage.id).query<RunStatus>('status');
+    const isWaiting = status.status === 'waiting_message';
+    if (await nextWhenQuiet(script, stage, isWaiting)) continue;
+    const hasScript = clock.pending().some(({ kind }) => kind === 'script');
+    if (isWaiting && !hasScript) return;
+    const stuck = deadlock({ server, status, open, script, until });
+    if (stuck !== null) throw new DeadlockError(stuck);
+    clock.advance();
+  }
+}
+
+interface OpenRequest {
+  readonly run: string;
+  readonly request: Request;
+}
+
+async function openRequests(
+  runs: Iterable<readonly Segment[]>,
+  pendingOf: (id: string) => Promise<readonly Request[]>,
+): Promise<readonly OpenRequest[]> {
+  const all: OpenRequest[] = [];
+  for (const segments of runs) {
+    const last = segments.at(-1);
+    if (last === undefined || isClosed(last) || last.workflowType !== 'agent') continue;
+    for (const request of await pendingOf(last.workflowId)) {
+      all.push({ run: last.workflowId, request });
+    }
+  }
+  return all;
+}
+
+/** After this many attempts, only something outside the run can help an activity. */
+const HOPELESS_ATTEMPTS = 20;
+
+/** Returns why the run cannot go on; null if time alone may help. */
+function deadlock({
+  server,
+  status,
+  open,
+  script,
+  until,
+}: {
+  readonly server: MemoryServer;
+  readonly status: Pick<RunStatus, 'status' | 'reason' | 'message'>;
+  readonly open: readonly { readonly run: string; readonly request: Request }[];
+  readonly script: Script;
+  /** The Unix time in ms at which the run has taken too long. */
+  readonly until: number;
+}): string | null {
+  const { clock, activities } = server;
+  const pending = [...activities.pending.values()].flatMap((all) => [...all.values()]);
+  const isHopeless = pending.some(({ attempt }) => attempt > HOPELESS_ATTEMPTS);
+  const next = clock
+    .pending()
+    .find(({ kind }) => kind !== 'timeout' && (kind !== 'retry' || !isHopeless));
+  const last = next?.kind === 'workflow' ? (script.moments?.until ?? until) : until;
+  if (next !== undefined && next.at <= Math.min(last, until)) return null;
+  const { reason, message } = status;
+  const why = [status.status, reason, message].filter((one) => one !== null).join(': ');
+  const [first] = open;
+  if (first !== undefined && (next === undefined || last < until))
+    return openRequest(first, script);
+  if (next === undefined) return `the run cannot go on, and no script changes that: ${why}`;
+  const late = formatDuration(next.at - until, { as: 'exact' });
+  return `the run takes too long: the next event comes ${late} after the end of \`within\`: ${why}`;
+}
+
+function openRequest(
+  { run, request }: { readonly run: string; readonly request: Request },
+  { requests }: Script,
+): string {
+  const { id, kind, tool, shown, decisions } = request;
+  const refused = requests.get(`${run} ${id}`)?.decided.findLast((one) => one.refused)?.refused;
+  const what = `request ${id} (${kind}${tool === undefined ? '' : ` of ${tool}`}: ${shown})`;
+  const why =
+    refused === undefined ? 'no script decides it' : `the decision was refused: ${refused}`;
+  const key = kind === 'approval' && tool !== undefined ? tool : kind;
+  return (
+    `run ${run} waits for a decision: ${what}: ${why}; it takes ${decisions.join(', ')}: ` +
+    `add it to \`on.request\`, such as { ${key}: … }`
+  );
 }

@@ -31,9 +31,15 @@ import {
   createScript,
   setTimes,
 } from './script.js';
-import { type MemoryRun, type PartialRun, resultOf } from './memory-run.js';
-import { DeadlockError, play } from './play.js';
-import { assertScript, missedIn } from './script-checks.js';
+import {
+  type MemoryRun,
+  type PartialRun,
+  resultOf,
+  assertScript,
+  missedIn,
+  DeadlockError,
+  play,
+} from './memory-run.js';
 
 /** A model of a run in memory: a list of replies, or a model that the worker calls. */
 export type MemoryModel = readonly ScriptStep[] | Model;

@@ -7,6 +7,7 @@ import type { Fault } from './faults.js';
 import type { PerdureClient } from '../client/client-types.js';
 import { askRun } from '../updates/ask.js';
 import type { VirtualClock } from './clock.js';
+import { isList } from '../core/text/json.js';
 
 /** What happens when. A list is used up one after another; a single request's entry always applies. */
 export interface Reactions {
@@ -135,10 +136,6 @@ function take<T>(
   const taken = list[repeats && !isList(entry) ? 0 : count];
   if (taken !== undefined) used.set(place, count + 1);
   return taken;
-}
-
-function isList<T>(entry: T | readonly T[]): entry is readonly T[] {
-  return Array.isArray(entry);
 }
 
 /** An entry of a script, and where it acts. */

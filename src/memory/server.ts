@@ -3,9 +3,8 @@ import type { RawEvent } from '../history/history-event.js';
 import { type WorkflowCreator, msToTs } from '../temporal/sdk-internals.js';
 import type { ActivityHost } from './activities.js';
 import type { VirtualClock } from './clock.js';
-import { toId } from './outgoing.js';
+import { toId, STATUS, type Segment, append, isClosed, notifyWatchers } from './segment.js';
 import { type AttributesOf, NAMESPACE } from './events.js';
-import { STATUS, type Segment, append, isClosed, notifyWatchers } from './segment.js';
 
 /** A Temporal server with one worker, in this process. */
 export interface MemoryServer {

@@ -1,9 +1,18 @@
-import { type Update, type Segment, append, isClosed, notifyWatchers } from './segment.js';
+import {
+  type Update,
+  type Segment,
+  append,
+  isClosed,
+  notifyWatchers,
+  ENDS,
+  type LocalActivity,
+  type Outgoing,
+  toId,
+} from './segment.js';
 import { type ActivityResult, optionalTsToMs } from '../temporal/sdk-internals.js';
 import { type ActivityHost, TIMEOUT, placeOf, timeoutFailure } from './activities.js';
 import { TaskLostError, createAttempt, runAttempt } from './attempt.js';
 import { commandRecorded } from './commands.js';
-import { ENDS, type LocalActivity, type Outgoing, toId } from './outgoing.js';
 import { follow } from './effects.js';
 import { type MemoryServer, TASK_MS, newRunId, scheduleTask } from './server.js';
 import {

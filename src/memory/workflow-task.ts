@@ -12,11 +12,17 @@ import {
 } from '../temporal/sdk-internals.js';
 import { eventTime } from '../history/decode-event.js';
 import { type TaskCommands, commandRecorded, takeCommand } from './commands.js';
-import { type LocalActivity, type Outgoing, localMarker } from './outgoing.js';
-import { inOrder, toJob } from './jobs.js';
-import { createMachines } from './machines.js';
+import {
+  type LocalActivity,
+  type Outgoing,
+  localMarker,
+  type CachedWorkflow,
+  type Query,
+  type Segment,
+  type Update,
+} from './segment.js';
+import { inOrder, toJob, createMachines } from './jobs.js';
 import { NAMESPACE, idOf, kindOf } from './events.js';
-import type { CachedWorkflow, Query, Segment, Update } from './segment.js';
 
 /** What runs workflows. */
 export interface WorkflowHost {

@@ -1,5 +1,11 @@
 import { z } from 'zod';
-import { type Json, type JsonObject, canonicalJson, isObject } from '../core/text/json.js';
+import {
+  type Json,
+  type JsonObject,
+  canonicalJson,
+  isObject,
+  isRecord,
+} from '../core/text/json.js';
 import { orderedKeywords, writtenSchema } from '../tools/arguments/check-arguments.js';
 import { checkBySchema } from './schema-check.js';
 
@@ -44,13 +50,9 @@ function inlineRoot(schema: JsonObject): JsonObject {
   const { $ref, ...rest } = schema;
   const name = typeof $ref === 'string' ? /^#\/\$defs\/(.+)$/.exec($ref)?.[1] : undefined;
   const definitions = rest['$defs'];
-  if (name === undefined || !isJsonObject(definitions)) return schema;
+  if (name === undefined || !isRecord(definitions)) return schema;
   const root = definitions[name];
-  return isJsonObject(root) ? orderedKeywords({ ...root, ...rest }) : schema;
-}
-
-function isJsonObject(value: Json | undefined): value is JsonObject {
-  return isObject(value);
+  return isRecord(root) ? orderedKeywords({ ...root, ...rest }) : schema;
 }
 
 function wrap(type: z.ZodType): JsonObject {
@@ -177,7 +179,7 @@ function removeNulls(value: Json, schema: JsonObject, walk: Walk): Json {
       return isNode(each) ? removeNulls(item, each, walk) : item;
     });
   }
-  if (!isJsonObject(value)) return value;
+  if (!isRecord(value)) return value;
   const named = listNamedNodes(node['properties']);
   budget.left -= named.length;
   const properties = new Map(named);
@@ -214,7 +216,7 @@ function selectAlternative(value: Json, node: JsonObject, walk: Walk, depth = 0)
 function fits(value: Json, node: JsonObject, { root, budget }: Walk): boolean {
   const { type } = node;
   if (Array.isArray(value)) return type === 'array' || type === undefined;
-  if (!isJsonObject(value)) return false;
+  if (!isRecord(value)) return false;
   if (type !== 'object' && type !== undefined) return false;
   const properties = listNamedNodes(node['properties']);
   budget.left -= properties.length;
@@ -228,7 +230,7 @@ function fits(value: Json, node: JsonObject, { root, budget }: Walk): boolean {
 }
 
 function hasKeysOf(value: Json, node: JsonObject): boolean {
-  if (!isJsonObject(value)) return true;
+  if (!isRecord(value)) return true;
   const names = new Set(listNamedNodes(node['properties']).map(([name]) => name));
   return (
     listTexts(node['required']).every((name) => Object.hasOwn(value, name)) &&
@@ -287,11 +289,7 @@ function without(node: JsonObject, drop: (key: string, text: string) => boolean)
 
 function inside(value: Json, drop: (key: string, text: string) => boolean): Json {
   if (Array.isArray(value)) return value.map((item: Json) => inside(item, drop));
-  return isSchema(value) ? without(value, drop) : value;
-}
-
-function isSchema(value: Json): value is JsonObject {
-  return isObject(value);
+  return isRecord(value) ? without(value, drop) : value;
 }
 
 /**

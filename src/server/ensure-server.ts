@@ -5,8 +5,16 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { NoServerError } from '../core/errors.js';
 import { MIN_FREE_BYTES, PRIVATE, freeSpace, makeFolder } from '../storage/files.js';
-import { addressOf, probeOwnServer, spawnDevServer, waitUntilReady } from './dev-server.js';
-import { foreignServer, namedServer, ownHandle, ownProcess } from './locate-server.js';
+import {
+  addressOf,
+  probeOwnServer,
+  spawnDevServer,
+  waitUntilReady,
+  foreignServer,
+  namedServer,
+  ownHandle,
+  ownProcess,
+} from './dev-server.js';
 import { isListening, prepareNamespace, withConnection } from './namespace.js';
 import { type ServerProcess, endProcess, processLife } from './processes.js';
 import {

@@ -21,7 +21,7 @@ export async function locateTarget(
 ): Promise<ConnectionTarget> {
   if (namedAddress(settings, env) !== null) return connectionTarget(settings, env);
   // Only a program without a named server must search for one.
-  const { findServer } = await import('./locate-server.js');
+  const { findServer } = await import('./dev-server.js');
   const notes: string[] = [];
   const found = await findServer({ home, env, note: (line) => notes.push(line) });
   if (found === null) throw new NoServerError(noneFound(home, { env, notes }));

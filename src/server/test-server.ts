@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { perdureHome } from '../storage/files.js';
 import { ensureServer } from './ensure-server.js';
-import { stopServer } from './locate-server.js';
+import { stopServer } from './dev-server.js';
 import { locateHome } from './server-home.js';
 import { findTemporalCli } from './temporal-cli.js';
 

@@ -1,7 +1,7 @@
 import { type JsonObject, isObject, parseJson } from '../core/text/json.js';
 import { type SseOptions, type Step, replyRaw } from './replies.js';
 import { WHOLE, splitText, writeEvents } from './script.js';
-import { type StubRequest, listBlocks, listObjects } from './wire-input.js';
+import { type StubRequest, listBlocks, listObjects, toText } from './wire-input.js';
 
 type Completion = Extract<Step, { readonly type: 'completion' }>;
 type AnyObject = Readonly<Record<string, unknown>>;
@@ -163,10 +163,6 @@ function createBlockEvents(block: JsonObject, index: number, size: number): read
     default:
       return [begin(block), end];
   }
-}
-
-function toText(value: unknown): string {
-  return typeof value === 'string' ? value : '';
 }
 
 /**

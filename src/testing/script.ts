@@ -11,7 +11,7 @@ import {
 import type { ReplyPlace } from '../models/wire/api.js';
 import { providerError } from '../models/wire/errors.js';
 import { type Reply, type SseOptions, type Step, replyError, wireOf } from './replies.js';
-import { type StubRequest, getFirstUserText } from './wire-input.js';
+import { type StubRequest, getFirstUserText, toText } from './wire-input.js';
 
 /** Answers from the request alone; `undefined` leaves it to the next function. */
 export type Answer = (request: StubRequest) => Reply | undefined;
@@ -151,10 +151,6 @@ function createDeltas(choice: Record<string, unknown>, size: number): readonly D
     ...calls.flatMap((call, index) => createCallDeltas(call, index, size)),
     { delta: {}, finish: choice['finish_reason'] ?? null },
   ];
-}
-
-function toText(value: unknown): string {
-  return typeof value === 'string' ? value : '';
 }
 
 function createCallDeltas(call: unknown, index: number, size: number): readonly Delta[] {

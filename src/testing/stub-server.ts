@@ -5,7 +5,7 @@ import { createGate, type Barrier, type Gate, play, type StubExchange } from './
 import { recordRequest, type RequestEnd, type StubApi, type StubRequest } from './wire-input.js';
 import { createScript, type Answer, type Script } from './script.js';
 import { refuseMessages } from './messages.js';
-import { refuseResponses } from './checks.js';
+import { refuseResponses } from './responses.js';
 import { replyError, type Reply, type Step } from './replies.js';
 import { isObject, parseJson } from '../core/text/json.js';
 import { answerFormat, answerTextOf, conformProblem, strictFault } from './strict-check.js';

@@ -220,3 +220,7 @@ export function getFirstUserText(request: StubRequest): string {
   const content = request.messages.find((message) => message.role === 'user')?.content;
   return typeof content === 'string' ? content : JSON.stringify(content ?? '');
 }
+
+export function toText(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}

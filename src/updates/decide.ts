@@ -3,9 +3,9 @@ import type { Client } from '@temporalio/client';
 import type { UpdateDefinition } from '@temporalio/common';
 import type { Limits } from '../core/definition/definition.js';
 import { InputError } from '../core/errors.js';
-import { actorOf, actorProblem } from '../core/input/actor.js';
+import { actorOf, actorProblem } from '../core/input/turn-context.js';
 import type { EffectiveLimits } from '../core/state/state.js';
-import { isTooDeep, tooDeep, wellFormedJson } from '../core/text/json.js';
+import { isTooDeep, tooDeep, wellFormedJson, isList } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
 import { decisionShape } from '../core/transcript/message-shapes.js';
 import { type Decision, type DecisionReceipt, MAX_DECISIONS } from '../core/transcript/request.js';
@@ -188,11 +188,6 @@ export async function requestUndo(
 ): Promise<string> {
   const fields = call === undefined ? {} : { call };
   return (await sendDecision(client, run, { update: undoUpdate, fields }, options)).undoing;
-}
-
-/** Narrows a read-only list, which `Array.isArray` does not. */
-function isList(given: Decision | readonly Decision[]): given is readonly Decision[] {
-  return Array.isArray(given);
 }
 
 function checkUpdateId(id: unknown): void {

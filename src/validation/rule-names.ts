@@ -4,7 +4,8 @@ import type { JsonObject } from '../core/text/json.js';
 import { matchesGlob } from '../core/definition/predicate.js';
 import type { Rule } from '../core/definition/rules.js';
 import { show } from '../core/text/text.js';
-import { predicateMisfit, isSchema } from '../core/definition/predicate-misfit.js';
+import { predicateMisfit } from '../core/definition/predicate-misfit.js';
+import { isRecord } from '../core/text/json.js';
 import { likelyMeant } from './check-options.js';
 
 /** What is known about a tool that a rule may name. `Tool` and `ToolDefinition` are assignable. */
@@ -114,7 +115,7 @@ function parsedSchema(input: z.ZodType | undefined): readonly JsonObject[] {
     const schema: unknown = JSON.parse(
       JSON.stringify(z.toJSONSchema(input, { io: 'output', unrepresentable: 'any' })),
     );
-    return isSchema(schema) ? [schema] : [{}];
+    return isRecord(schema) ? [schema] : [{}];
   } catch {
     return [{}];
   }

@@ -4,7 +4,7 @@ import { InputError } from '../core/errors.js';
 import { type Config, defineConfig } from '../config.js';
 import { assertPluginOptions, type PluginOptions } from './options.js';
 import type { WorkerParts } from './parts.js';
-import { pollsHere } from '../live/process-hub.js';
+import { pollsHere } from '../live/hub.js';
 import { type Keyring, keyringFrom } from '../encryption/keyring.js';
 import { dataConverter, sealedFailures } from '../encryption/payload-codec.js';
 import { withTraces } from '../telemetry/spans.js';

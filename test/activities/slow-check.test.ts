@@ -1,7 +1,10 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { beginCheck, isSlowTool } from '../../src/activities/model/slow-check.js';
-import type { AttemptMemory } from '../../src/activities/model/attempt-memory.js';
+import {
+  beginCheck,
+  isSlowTool,
+  type AttemptMemory,
+} from '../../src/activities/model/attempt-memory.js';
 import type { CallModelInput } from '../../src/core/run/contract.js';
 import type { ModelReply } from '../../src/models/model.js';
 import { defineTool } from '../../src/tools/define-tool.js';

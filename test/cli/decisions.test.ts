@@ -112,10 +112,10 @@ describe('resolve', () => {
     expect((await rig.end(handle)).outcome.answer).toContain('abandoned');
   });
 
-  test('accepts a result only with --as happened', async () => {
+  test('accepts a result only with --as answer or happened', async () => {
     const given = { id: 'x', call: CALL, as: 'retry', result: 1 } as const;
     await expect(decide(resolve, given)).rejects.toThrow(
-      '--result: expected --as happened, got --as retry',
+      '--result: expected --as answer or happened, got --as retry',
     );
   });
 

@@ -10,7 +10,7 @@ import { run } from '../../src/cli/commands/run.js';
 import { status } from '../../src/cli/commands/status.js';
 import { ensureServer } from '../../src/server/ensure-server.js';
 import { withConnection } from '../../src/server/namespace.js';
-import { stopServer } from '../../src/server/locate-server.js';
+import { stopServer } from '../../src/server/dev-server.js';
 import { runInProcess } from '../support/in-process.js';
 
 const exec = promisify(execFile);

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
-import { stopServer } from '../../src/server/locate-server.js';
+import { stopServer } from '../../src/server/dev-server.js';
 import { commandLine, type CommandEnd } from '../support/command.js';
 
 const command = await commandLine();

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { shownTools, withInvocations } from '../../src/core/transcript/catalog.js';
-import { answerQuestion } from '../../src/core/calls/catalog-answers.js';
+import { shownTools, withInvocations, answerQuestion } from '../../src/core/transcript/catalog.js';
 import type { AgentDefinition } from '../../src/core/definition/definition.js';
 import type { ToolDefinition } from '../../src/core/definition/tool-definition.js';
 import { type JsonObject, canonicalJson, isObject, type Json } from '../../src/core/text/json.js';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { inlineCalls } from '../../src/core/calls/inline.js';
+import { inlineCalls } from '../../src/core/calls/batch.js';
 import { INLINE } from '../../src/core/interpret/inline-calls.js';
 import { interpret } from '../../src/core/interpret/interpret.js';
 import { nextAction } from '../../src/core/run/next-action.js';

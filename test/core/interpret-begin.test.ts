@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { GraphNode } from '../../src/core/definition/graph-definition.js';
-import { continuedRun } from '../../src/core/graph/node-calls.js';
+import { continuedRun } from '../../src/core/graph/run-node.js';
 import { nextAction } from '../../src/core/run/next-action.js';
 import type { Outcome, OutcomeEnd } from '../../src/core/transcript/outcome.js';
 import { reduce } from '../../src/core/run/reduce.js';

@@ -9,7 +9,7 @@ import { createStepEmitter } from '../../src/history/emit-steps.js';
 import { nextAction } from '../../src/core/run/next-action.js';
 import type { Activities } from '../../src/core/run/contract.js';
 import { isReply } from '../../src/core/guards/recorded.js';
-import { fitsActivity } from '../../src/core/interpret/activity-table.js';
+import { fitsActivity } from '../../src/core/interpret/interpret.js';
 import { isObject } from '../../src/core/text/json.js';
 import { reduce } from '../../src/core/run/reduce.js';
 import { callReply, begun, config } from '../support/scripts.js';

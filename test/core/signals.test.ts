@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { acceptMessage, acceptSignal } from '../../src/core/run/ask.js';
 import { REMEMBERED_DECISIONS } from '../../src/core/state/decisions.js';
 import { initialState, type RunState } from '../../src/core/state/state.js';
-import { checkBy } from '../../src/core/input/actor.js';
+import { checkBy } from '../../src/core/input/turn-context.js';
 import { unreadable } from '../../src/core/input/input.js';
 import { REMEMBERED_REFUSALS, type Ask } from '../../src/core/input/inbox.js';
 import { reduce } from '../../src/core/run/reduce.js';

@@ -46,7 +46,7 @@ import {
 } from '../../src/secrets/redact.js';
 import { parseArguments } from '../../src/tools/arguments/arguments.js';
 import { globMatcher } from '../../src/tools/files/names.js';
-import { plainName } from '../../src/tools/files/name-guard.js';
+import { plainName } from '../../src/tools/files/open-file.js';
 import { cutText } from '../../src/tools/result/normalize.js';
 import { normalizeError, headBytes, tailBytes } from '../../src/tools/result/plain.js';
 

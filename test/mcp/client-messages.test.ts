@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
-import { checkedMessages } from '../../src/cli/mcp/protocol-streams.js';
+import { checkedMessages } from '../../src/cli/mcp/runs-server.js';
 
 /** Sends bytes of a client in chunks, and returns what the reader gets and what the client does. */
 async function sent(bytes: Uint8Array, size = bytes.length) {

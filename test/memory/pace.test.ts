@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { createClock } from '../../src/memory/clock.js';
-import { createPace, type Pace } from '../../src/memory/pace.js';
+import { createClock, createPace, type Pace } from '../../src/memory/clock.js';
 
 beforeEach(
   () => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] }),

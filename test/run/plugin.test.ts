@@ -13,7 +13,7 @@ import {
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { encryptionCodec } from '../../src/encryption/payload-codec.js';
-import { isPolledHere } from '../../src/live/process-hub.js';
+import { isPolledHere } from '../../src/live/hub.js';
 import { perdurePlugin } from '../../src/worker/plugin.js';
 import { replyText } from '../../src/testing/replies.js';
 import { scriptedModel } from '../../src/testing/script.js';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common';
 import { describe, expect, test } from 'vitest';
 import { ensureServer } from '../../src/server/ensure-server.js';
-import { findServer, stopServer } from '../../src/server/locate-server.js';
+import { findServer, stopServer } from '../../src/server/dev-server.js';
 import { missingSearchAttributes, retentionHours } from '../../src/server/namespace.js';
 import type { ServerHandle } from '../../src/server/server-settings.js';
 import { serverHomes } from '../support/server-homes.js';

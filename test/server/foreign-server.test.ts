@@ -5,7 +5,7 @@ import { createServer } from 'node:net';
 import { createServer as createHttpServer } from 'node:http';
 import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
 import { ensureServer, findFreePort } from '../../src/server/ensure-server.js';
-import { findServer } from '../../src/server/locate-server.js';
+import { findServer } from '../../src/server/dev-server.js';
 import type { ServerHandle } from '../../src/server/server-settings.js';
 import { probeAddress } from '../../src/server/namespace.js';
 import { portOf } from '../support/port-of.js';

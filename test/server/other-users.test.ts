@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, inject, onTestFinished, test } from 'vitest';
 import { ensureServer } from '../../src/server/ensure-server.js';
 import { listenerAt, serverProcesses } from '../../src/server/processes.js';
-import { findServer } from '../../src/server/locate-server.js';
+import { findServer } from '../../src/server/dev-server.js';
 import { assertWritable, locateHome, prepareHome } from '../../src/server/server-home.js';
 import { writeRecord } from '../../src/server/server-settings.js';
 import { mayBeOther, NOBODY, proxyOfOther } from '../support/other-user.js';

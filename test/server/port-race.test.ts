@@ -1,12 +1,15 @@
 import { chmod, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, inject, test } from 'vitest';
-import { spawnDevServer, waitUntilReady } from '../../src/server/dev-server.js';
+import {
+  spawnDevServer,
+  waitUntilReady,
+  ownProcess,
+  stopServer,
+} from '../../src/server/dev-server.js';
 import { ensureServer, findFreePort } from '../../src/server/ensure-server.js';
 import type { ServerHandle } from '../../src/server/server-settings.js';
-import { ownProcess } from '../../src/server/locate-server.js';
 import { locateHome } from '../../src/server/server-home.js';
-import { stopServer } from '../../src/server/locate-server.js';
 import { serverHomes } from '../support/server-homes.js';
 
 const { freshHome } = serverHomes();

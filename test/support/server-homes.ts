@@ -7,7 +7,7 @@ import { Client, Connection, type WorkflowClient } from '@temporalio/client';
 import { afterAll } from 'vitest';
 import { z } from 'zod';
 import type { ServerHandle } from '../../src/server/server-settings.js';
-import { stopServer } from '../../src/server/locate-server.js';
+import { stopServer } from '../../src/server/dev-server.js';
 import { childScript } from './child-script.js';
 
 const SCRIPT = new URL('./ensure-server-process.ts', import.meta.url);

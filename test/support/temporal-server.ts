@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ensureServer } from '../../src/server/ensure-server.js';
 import { locateHome } from '../../src/server/server-home.js';
-import { stopServer } from '../../src/server/locate-server.js';
+import { stopServer } from '../../src/server/dev-server.js';
 import { findTemporalCli } from '../../src/server/temporal-cli.js';
 
 export interface TestServer {

@@ -33,6 +33,7 @@ import {
   toPaidReply,
   usedBy,
   type AttemptMemory,
+  beginCheck,
 } from './attempt-memory.js';
 import {
   BUDGET,
@@ -60,7 +61,6 @@ import {
 import { createModelRequest } from './model-request.js';
 import { rebuildPrompt, type Prompt } from '../prompt.js';
 import { recordReply } from './record-reply.js';
-import { beginCheck } from './slow-check.js';
 
 /** The report types of replies without text and calls, and of those that could not be read. */
 const USELESS: readonly string[] = [

@@ -35,7 +35,7 @@ import {
   recordCalls,
   recordSafety,
 } from './reply-calls.js';
-import { CHECK_GIVEN_UP, isSlowAnswer } from './slow-check.js';
+import { CHECK_GIVEN_UP, isSlowAnswer } from './attempt-memory.js';
 
 interface PlanSource {
   readonly node: PlanNode;

@@ -1,9 +1,6 @@
-import { answerQuestion, requestedTool } from '../../core/calls/catalog-answers.js';
-import type { ToolDefinition } from '../../core/definition/tool-definition.js';
-import { refsIn } from '../../core/plan/plan.js';
-import { type JsonObject, canonicalJson, sha256Hex } from '../../core/text/json.js';
-import { wellFormed } from '../../core/text/text.js';
 import {
+  answerQuestion,
+  requestedTool,
   CATALOG_NAMES,
   DISCOVER_TOOLS,
   INVOKE,
@@ -11,6 +8,10 @@ import {
   hasCatalog,
   isCatalogCall,
 } from '../../core/transcript/catalog.js';
+import type { ToolDefinition } from '../../core/definition/tool-definition.js';
+import { refsIn } from '../../core/plan/plan.js';
+import { type JsonObject, canonicalJson, sha256Hex } from '../../core/text/json.js';
+import { wellFormed } from '../../core/text/text.js';
 import type {
   BlobRef,
   CallProblem,
@@ -33,7 +34,7 @@ import { normalizeError } from '../../tools/result/plain.js';
 import { type PinnedAgent, planNode } from '../activity-context.js';
 import { type RuleContext, evaluateCall } from '../requests/evaluate-call.js';
 import { ifUnchanged, toPinnedInput } from '../tool/mcp-tool.js';
-import { CHECK_GIVEN_UP, isSlowTool } from './slow-check.js';
+import { CHECK_GIVEN_UP, isSlowTool } from './attempt-memory.js';
 
 /** A call with its full arguments as canonical JSON, before large ones are offloaded. */
 export type ReadCall = Omit<RequestedCall, 'arguments' | 'blob' | 'parsed'> & {

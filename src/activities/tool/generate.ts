@@ -37,14 +37,13 @@ import {
   toDetails,
   type AttemptMemory,
 } from '../model/attempt-memory.js';
-import { redactReply } from '../model/call-provider.js';
+import { redactReply, type LiveReply, openLiveReply } from '../model/call-provider.js';
 import {
   BudgetError,
   openDecideCalls,
   type DecideCalls,
   requestDigest,
 } from '../model/decide-calls.js';
-import { type LiveReply, openLiveReply } from '../model/live-reply.js';
 import { attemptReport, decideFailure, modelFailure } from '../model/model-failures.js';
 import { observeModelCall } from '../observe.js';
 import { queryWorkflow } from '../prompt.js';

@@ -1,9 +1,11 @@
+import type { Client } from '@temporalio/client';
 import { budgetsOf } from '../../config.js';
 import { visible } from '../../core/state/summaries.js';
 import { type Command, EXIT } from '../context.js';
 import { columns } from '../format/format.js';
 import { noteServer } from '../hosting/server-notes.js';
-import { formatAmount, readBudgetRows } from '../reports/budget-rows.js';
+import { type SharedBudget, DAY_MS, dayOf, isSome } from '../../core/rules/budget.js';
+import { readBudget } from '../../updates/budget.js';
 
 /** `budgets`: shows what runs have spent today of each budget of the configuration. Needs a worker. */
 export const budgets: Command<object> = {
@@ -32,3 +34,51 @@ export const budgets: Command<object> = {
     return rows.some(({ unread }) => unread !== undefined) ? EXIT.failed : EXIT.completed;
   },
 };
+
+/** A budget of the configuration, and what runs have spent of it today. */
+interface BudgetRow extends SharedBudget {
+  /** The day in UTC: `2026-11-26`. */
+  readonly day: string;
+  /** Null if it could not be read. */
+  readonly spent: number | null;
+  /** What workers may still spend, or what a dead worker had. Null if it could not be read. */
+  readonly held: number | null;
+  readonly isUsedUp: boolean;
+  /** Why it could not be read. */
+  readonly unread?: string;
+}
+
+/** Reads what was spent of each budget today. A worker answers for the workflow that counts it. */
+export async function readBudgetRows(
+  client: Client,
+  shared: readonly SharedBudget[],
+): Promise<readonly BudgetRow[]> {
+  return await Promise.all(shared.map(async (budget) => await readRow(client, budget)));
+}
+
+async function readRow(client: Client, budget: SharedBudget): Promise<BudgetRow> {
+  const today = dayOf(Date.now());
+  try {
+    // Nothing was spent of a budget that nothing counts.
+    const { day = today, spent = 0, held = 0 } = (await readBudget(client, budget)) ?? {};
+    const isUsedUp = !isSome(budget.limit - spent - held, budget);
+    return { ...budget, day: dateOf(day), spent, held, isUsedUp };
+  } catch (error) {
+    const unread = error instanceof Error ? error.message : String(error);
+    const row = { ...budget, day: dateOf(today), spent: null, held: null, isUsedUp: false };
+    return { ...row, unread: `no worker answers for it (${unread})` };
+  }
+}
+
+function dateOf(day: number): string {
+  return new Date(day * DAY_MS).toISOString().slice(0, 10);
+}
+
+const DIGITS = { costUsd: 4, tokens: 0 } as const;
+
+/** Formats an amount of a budget: `$1.2500`, `1200 tokens`, or `-` if it is unknown. */
+export function formatAmount(amount: number | null, { unit }: Pick<SharedBudget, 'unit'>): string {
+  if (amount === null) return '-';
+  const digits = amount.toFixed(DIGITS[unit]);
+  return unit === 'costUsd' ? `$${digits}` : `${digits} tokens`;
+}

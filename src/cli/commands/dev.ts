@@ -25,9 +25,15 @@ import {
   watchCode,
   watchEventLoop,
 } from '../hosting/dev-process.js';
-import { awaitServer, catchInterrupt, hostWorker } from '../hosting/hosting.js';
+import {
+  awaitServer,
+  catchInterrupt,
+  hostWorker,
+  PORT,
+  type Serving,
+  startServing,
+} from '../hosting/hosting.js';
 import { noteServer } from '../hosting/server-notes.js';
-import { PORT, type Serving, startServing } from '../hosting/serving.js';
 import { CONFIG_NAMES, configFile } from '../input/load-config.js';
 import { withOptions } from '../input/options.js';
 

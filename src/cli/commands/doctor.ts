@@ -17,7 +17,7 @@ import {
 } from '../doctor/installation.js';
 import { serverFindings } from '../doctor/namespace.js';
 import { openStores } from '../../storage/file-stores.js';
-import { formatAmount, readBudgetRows } from '../reports/budget-rows.js';
+import { formatAmount, readBudgetRows } from './budgets.js';
 import { nextCommandAbout, runnableText } from '../reports/next-command.js';
 import { formatCount, type Palette, dataPalette } from '../format/format.js';
 

@@ -232,7 +232,9 @@ export const resolve: Command<ResolveCommandOptions> = {
   async run(context, { call, result, definition, note, actions, ...given }) {
     const { as } = given;
     if (result !== undefined && DECISION_FIELDS[as] !== 'result') {
-      throw new UsageError(`--result: expected --as happened, got --as ${as}; omit --result`);
+      throw new UsageError(
+        `--result: expected --as answer or happened, got --as ${as}; omit --result`,
+      );
     }
     if (actions !== undefined && DECISION_FIELDS[as] !== 'actions') {
       throw new UsageError(`--actions: expected --as some, got --as ${as}; omit --actions`);

@@ -23,8 +23,7 @@ import { type HostedWorker, withHostedWorker } from '../hosting/with-worker.js';
 import { confirm } from '../input/confirm.js';
 import { withOptions } from '../input/options.js';
 import { mcpOwner } from '../mcp/owner.js';
-import { checkedMessages, takeStdout } from '../mcp/protocol-streams.js';
-import { runsServer } from '../mcp/runs-server.js';
+import { checkedMessages, takeStdout, runsServer } from '../mcp/runs-server.js';
 
 const FAULT_CHARACTERS = 200;
 

@@ -11,15 +11,17 @@ import {
   type ExitCode,
   UsageError,
 } from '../context.js';
-import { type ControlOptions, controlRuns } from '../hosting/control-runs.js';
 import { withWorker } from '../hosting/with-worker.js';
 import { deciderName } from '../input/option-parsers.js';
 import { withOptions } from '../input/options.js';
 import { type OpenedRun, requireOpenRun, requireWorker, workerCommands } from '../open-run.js';
-import { nextCommandFor } from '../reports/next-command.js';
+import { nextCommandFor, nextCommandOf } from '../reports/next-command.js';
 import { openLines, reportEnd, reportTurn } from '../reports/report-run.js';
 import { viewedRequests } from '../requests/show-request.js';
 import { followWithin } from '../run-view/follow-and-report.js';
+import { signalAllRuns } from '../../client/control.js';
+import { formatCount } from '../format/format.js';
+import { noteServer } from '../hosting/server-notes.js';
 
 /** `pause ID`: lets calls in flight finish; the run starts nothing else until `resume`. */
 export const pause: Command<ControlOptions> = {
@@ -227,3 +229,67 @@ export const close: Command<{ readonly id: string; readonly by?: string }> = {
     return EXIT.completed;
   },
 };
+
+/** The options of `pause` and `resume`. */
+interface ControlOptions {
+  readonly id?: string;
+  /** Signal every running run of the agent. */
+  readonly all?: boolean;
+  readonly agent?: string;
+  readonly by?: string;
+}
+
+type Control = 'pause' | 'resume';
+
+/** Controls the run that the options name, or with `--all` every running run of an agent. */
+async function controlRuns(
+  context: CliContext,
+  what: Control,
+  { id, all = false, agent, by }: ControlOptions,
+  controlOne: (context: CliContext, id: string, by: string) => Promise<ExitCode>,
+): Promise<ExitCode> {
+  const actor = deciderName(by);
+  if (all) {
+    if (id !== undefined || agent === undefined) {
+      throw new UsageError('--all: expected --agent NAME and no run; give the agent');
+    }
+    return await controlAll(context, what, { agent, by: actor });
+  }
+  if (id === undefined || agent !== undefined) {
+    throw new UsageError(`${what}: expected the id of a run, or --all --agent NAME`);
+  }
+  return await controlOne(context, id, actor);
+}
+
+/** The number of runs after which another progress line is shown. */
+const PROGRESS_RUNS = 100;
+
+/** Signals every running run of an agent. Exits with 1 if a run was not signaled. */
+async function controlAll(
+  context: CliContext,
+  what: Control,
+  { agent, by }: { readonly agent: string; readonly by: string },
+): Promise<ExitCode> {
+  noteServer(context, await context.server());
+  const result = await signalAllRuns(await context.client(), what, {
+    agent,
+    by,
+    onProgress: ({ signaled, failed }) => {
+      if ((signaled + failed) % PROGRESS_RUNS === 0) context.note(`${signaled} runs signaled …`);
+    },
+  });
+  const { signaled, ended, failed, error } = result;
+  const gone = ended === 0 ? '' : ` ${formatCount(ended, 'run')} ended meanwhile.`;
+  const when = 'as soon as a worker processes the signal';
+  context.note(
+    `${formatCount(signaled, 'run')} of agent ${visible(agent)} will ${what} ${when}.${gone}`,
+  );
+  if (failed > 0) {
+    const again = nextCommandOf(context, [what, '--all', '--agent', agent]);
+    context.note(
+      `${formatCount(failed, 'run')} could not be signaled (${visible(error ?? 'no reason')}). Run it again: ${again}`,
+    );
+  }
+  if (context.options.json) context.out(JSON.stringify({ agent, ...result }));
+  return failed > 0 ? EXIT.failed : EXIT.completed;
+}

@@ -8,7 +8,7 @@ import { rerun as rerunRecording } from '../../recordings/rerun.js';
 import { nearestFirst } from '../../validation/check-options.js';
 import { type CliContext, type Command, EXIT, type ExitCode, UsageError } from '../context.js';
 import { withOptions } from '../input/options.js';
-import { WHICH, candidate } from './eval.js';
+import { WHICH, candidateModel } from './eval.js';
 
 interface RerunCommandOptions {
   readonly file: readonly string[];
@@ -34,7 +34,7 @@ async function rerunFiles(
   { file: files, model: modelName }: RerunCommandOptions,
 ): Promise<ExitCode> {
   const { agents } = await context.config();
-  const model = modelName === undefined ? undefined : await candidate(context, modelName);
+  const model = modelName === undefined ? undefined : await candidateModel(context, modelName);
   const rows: RerunRow[] = [];
   for (const file of files) {
     const row = await rerunFile(file, { agents, ...(model && { model }) });

@@ -2,9 +2,15 @@ import { once } from 'node:events';
 import type { Config } from '../../config.js';
 import { type CliContext, type Command, EXIT, UsageError } from '../context.js';
 import { formatCount } from '../format/format.js';
-import { awaitServer, catchInterrupt, createHosting } from '../hosting/hosting.js';
+import {
+  awaitServer,
+  catchInterrupt,
+  createHosting,
+  PORT,
+  asUsage,
+  startServing,
+} from '../hosting/hosting.js';
 import { noteServer } from '../hosting/server-notes.js';
-import { PORT, asUsage, startServing } from '../hosting/serving.js';
 import { osUser } from '../input/option-parsers.js';
 import { withOptions } from '../input/options.js';
 

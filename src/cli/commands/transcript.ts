@@ -2,8 +2,14 @@ import { toAgentDefinition, withCalled } from '../../agents/agent-definition.js'
 import type { Agent } from '../../agents/agent.js';
 import { toRunStatus } from '../../client/status.js';
 import type { GraphDefinition } from '../../core/definition/graph-definition.js';
-import { type Drawing, drawGraph, drawLoop, drawRun, runGraph } from '../../core/graph/draw.js';
-import { toMermaid } from '../../core/graph/mermaid.js';
+import {
+  type Drawing,
+  drawGraph,
+  drawLoop,
+  drawRun,
+  runGraph,
+  toMermaid,
+} from '../../core/graph/draw.js';
 import { isLoaded } from '../../core/rules/limits.js';
 import { type PlanProgress, planProgress } from '../../core/run/details.js';
 import type { GraphState } from '../../core/state/state.js';

@@ -7,7 +7,7 @@ import { z } from 'zod';
 import type { Config } from '../../config.js';
 import { formatBytes } from '../../core/state/summaries.js';
 import { shellWord } from '../../core/text/text.js';
-import { findServer } from '../../server/locate-server.js';
+import { findServer } from '../../server/dev-server.js';
 import { assertWritable, exposures, locateHome } from '../../server/server-home.js';
 import { type ServerHandle, messageOf } from '../../server/server-settings.js';
 import { CLI_RANGE, CLI_VERSION, findTemporalCli, isInRange } from '../../server/temporal-cli.js';

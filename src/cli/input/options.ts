@@ -10,8 +10,8 @@ import {
   parseJsonOption,
   parseNodeVisit,
   parseNumber,
+  SCHEDULE_OPTIONS,
 } from './option-parsers.js';
-import { SCHEDULE_OPTIONS } from './schedule-options.js';
 
 /** An option as commander declares it. */
 interface Declared {

@@ -19,7 +19,7 @@ import {
   shortSignature,
   signature,
 } from '../transcript/call-result.js';
-import { isCatalogCall } from '../transcript/catalog.js';
+import { isCatalogCall, catalogAnswer } from '../transcript/catalog.js';
 import type { Message, ToolCall } from '../transcript/messages.js';
 import {
   CALLS_USED_UP,
@@ -30,7 +30,6 @@ import {
   tooDeep,
   waitUntil,
 } from './batch.js';
-import { catalogAnswer } from './catalog-answers.js';
 
 /** Returns why a call is denied without a request; null if it is not. */
 export function denial(state: RunState, call: ToolCall): string | null {

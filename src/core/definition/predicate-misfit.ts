@@ -1,4 +1,4 @@
-import { type Json, type JsonObject, isObject } from '../text/json.js';
+import { type Json, type JsonObject, isRecord } from '../text/json.js';
 import { show } from '../text/text.js';
 import type { Predicate } from './predicate.js';
 
@@ -50,7 +50,7 @@ function below(schema: JsonObject, key: string): Below {
   if (isAnything(schema) || OPEN_KEYWORDS.some((word) => Object.hasOwn(schema, word)))
     return 'open';
   const { properties = {}, additionalProperties, items, prefixItems } = schema;
-  if (isSchema(properties) && Object.hasOwn(properties, key)) {
+  if (isRecord(properties) && Object.hasOwn(properties, key)) {
     return { schema: properties[key] ?? true };
   }
   if (/^\d+$/.test(key) && typesOf(schema)?.has('array') === true) {
@@ -58,10 +58,10 @@ function below(schema: JsonObject, key: string): Below {
     return { schema: own ?? items ?? true };
   }
   if (additionalProperties === true) return 'open';
-  if (isSchema(additionalProperties)) return { schema: additionalProperties };
+  if (isRecord(additionalProperties)) return { schema: additionalProperties };
   const hasNoList = schema['properties'] === undefined && additionalProperties === undefined;
   if (typesOf(schema)?.has('object') === true && hasNoList) return 'open';
-  const known = isSchema(properties) ? Object.keys(properties) : [];
+  const known = isRecord(properties) ? Object.keys(properties) : [];
   return { known: typesOf(schema)?.has('array') === true ? [...known, '0'] : known };
 }
 
@@ -110,7 +110,7 @@ function resolved(schemas: readonly Json[], root: JsonObject): readonly JsonObje
   for (let at = 0; at < queue.length; at += 1) {
     const schema = queue[at];
     if (schema === undefined || schema === false || seen.has(schema)) continue;
-    if (!isSchema(schema) || queue.length > MAX_SCHEMAS) return null;
+    if (!isRecord(schema) || queue.length > MAX_SCHEMAS) return null;
     seen.add(schema);
     const { $ref } = schema;
     if (typeof $ref === 'string') {
@@ -135,13 +135,8 @@ function referenced(reference: string, root: JsonObject): Json | undefined {
   const keys = reference.split('/').slice(1);
   return keys.reduce<Json | undefined>((inner, key) => {
     const name = key.replaceAll('~1', '/').replaceAll('~0', '~');
-    return isSchema(inner) && Object.hasOwn(inner, name) ? inner[name] : undefined;
+    return isRecord(inner) && Object.hasOwn(inner, name) ? inner[name] : undefined;
   }, root);
-}
-
-/** Whether a value is a JSON schema with keywords. */
-export function isSchema(value: unknown): value is JsonObject {
-  return isObject(value);
 }
 
 /** A tool whose arguments a predicate tests. */

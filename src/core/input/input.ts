@@ -1,4 +1,12 @@
-import { checkBy, checkDoor } from './actor.js';
+import {
+  checkBy,
+  checkDoor,
+  type AttachedArtifact,
+  type TurnContext,
+  checkArtifacts,
+  checkAttachments,
+  turnContextProblem,
+} from './turn-context.js';
 import { utf8ToBytes } from '@noble/hashes/utils.js';
 import { checkFork, type ForkInput, forksAtNode } from './fork-input.js';
 import {
@@ -28,13 +36,6 @@ import {
   suppliedProblem,
 } from '../transcript/messages.js';
 import { startPromptProblem } from './named-prompt.js';
-import {
-  type AttachedArtifact,
-  type TurnContext,
-  checkArtifacts,
-  checkAttachments,
-  turnContextProblem,
-} from './turn-context.js';
 import { turnSettingsProblem } from './turn-settings.js';
 
 /** One check for each field of an input. */

@@ -1,4 +1,4 @@
-import { type Json, isObject, isTooDeep, tooDeep } from '../text/json.js';
+import { type Json, isObject, isTooDeep, tooDeep, isRecord } from '../text/json.js';
 import { jsonText, show } from '../text/text.js';
 import { blobShape } from '../transcript/message-shapes.js';
 import type { Attachment, BlobRef, ContextRef } from '../transcript/messages.js';
@@ -96,12 +96,8 @@ export function turnContextOf({
 export function withTurnContext(context: Json, turn: TurnContext | undefined): Json {
   if (turn === undefined) return context;
   const { value, replace } = turn;
-  if (replace || !isJsonObject(context) || !isJsonObject(value)) return value;
+  if (replace || !isRecord(context) || !isRecord(value)) return value;
   return { ...context, ...value };
-}
-
-function isJsonObject(value: Json): value is Extract<Json, { readonly [key: string]: unknown }> {
-  return isObject(value);
 }
 
 /** Maximum attachments per message, because each is part of every later request. */
@@ -204,4 +200,46 @@ function isAttachedArtifact(value: unknown): value is AttachedArtifact {
 
 function isText(value: unknown, characters: number): boolean {
   return typeof value === 'string' && value.length <= characters;
+}
+
+const MAX_BY_CHARACTERS = 200;
+
+/** Returns the problem with a claimed decider's name, or null. */
+export function checkBy(value: unknown): string | null {
+  if (value === undefined) return null;
+  if (typeof value === 'string' && value !== '' && value.length <= MAX_BY_CHARACTERS) return null;
+  return `by: expected a string of 1–${MAX_BY_CHARACTERS} characters, got ${show(value)}`;
+}
+
+/** Who acts: a claim, or a name that a door has verified. */
+export interface Actor {
+  readonly by?: string | undefined;
+  readonly door?: string | undefined;
+}
+
+/** Returns the problem with the name of a door, or null. */
+export function checkDoor(value: unknown): string | null {
+  if (value === undefined) return null;
+  if (typeof value === 'string' && /^[a-z][a-z-]{0,31}$/.test(value)) return null;
+  return `door: expected the name of a door, such as "http", got ${show(value)}; omit it`;
+}
+
+/** Returns what is wrong with who acts, or null. */
+export function actorProblem(given: unknown): string | null {
+  if (!isObject(given)) return null;
+  return checkBy(given['by']) ?? checkDoor(given['door']);
+}
+
+/** Returns who acts, with the fields that are there. A door verifies nothing without a name. */
+export function actorOf({ by, door }: Actor): { readonly by?: string; readonly door?: string } {
+  if (by === undefined) return {};
+  return { by, ...(door !== undefined && { door }) };
+}
+
+/** Only a server knows who has proven a name, so what a program says of that does not count. */
+export function withoutDoor<Fields extends object>(given: Fields): Fields {
+  const copy: Fields & { door?: unknown; groups?: unknown } = { ...given };
+  delete copy.door;
+  delete copy.groups;
+  return copy;
 }

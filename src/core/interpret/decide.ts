@@ -1,4 +1,4 @@
-import { actorOf } from '../input/actor.js';
+import { actorOf } from '../input/turn-context.js';
 import { findTool } from '../calls/batch.js';
 import { type Verdict, asksNoMore } from '../definition/rules.js';
 import type { CheckDecisionResult, RunFunctionResult } from '../guards/recorded.js';

@@ -1,5 +1,4 @@
-import { findTool } from '../calls/batch.js';
-import { inlineCalls } from '../calls/inline.js';
+import { findTool, inlineCalls } from '../calls/batch.js';
 import type { RunReadsResult } from '../guards/recorded.js';
 import type { Completed, RunEvent, Task } from '../run/events.js';
 import type { RunState } from '../state/state.js';

@@ -2,7 +2,7 @@ import { findTool } from '../calls/batch.js';
 import type { Limits } from '../definition/definition.js';
 import type { FollowRunResult } from '../guards/recorded.js';
 import type { Ask } from '../input/inbox.js';
-import { actorProblem, actorOf } from '../input/actor.js';
+import { actorProblem, actorOf } from '../input/turn-context.js';
 import { askingWork } from '../requests/open-requests.js';
 import { isAllowed } from '../requests/raise-requests.js';
 import { isLoaded } from '../rules/limits.js';

@@ -13,6 +13,7 @@ import {
   type Decision,
   DECISION_FIELDS,
   decisionsWith,
+  MAX_DECISIONS,
   MAX_NOTE_CHARACTERS,
   type RefusalReason,
   type Request,
@@ -200,9 +201,13 @@ function contentProblem(decision: Decision, request: Request): Refused | null {
       `result: expected at most ${MAX_RESULT_CHARACTERS} characters of JSON, got ${size}; give a summary`,
     );
   }
-  const unfit = FIELDS.find((field) => decision[field] !== undefined && DECISION_FIELDS[as] !== field);
+  const unfit = FIELDS.find(
+    (field) => decision[field] !== undefined && DECISION_FIELDS[as] !== field,
+  );
   if (unfit !== undefined) {
-    const allowed = decisionsWith(unfit).map((one) => `"${one}"`).join(' or ');
+    const allowed = decisionsWith(unfit)
+      .map((one) => `"${one}"`)
+      .join(' or ');
     const got = unfit.endsWith('s') ? 'them' : 'it';
     return malformed(`${unfit}: expected only with ${allowed}, got ${got} with "${as}"`);
   }

@@ -10,16 +10,18 @@ import {
   inboxProblem,
   jsonLength,
 } from '../input/inbox.js';
-import { checkBy, actorOf, checkDoor } from '../input/actor.js';
-import { type FieldChecks, checkFields, checkFlag, checkText, show } from '../input/input.js';
-import { misfitProblem, promptMessageProblem, promptText } from '../input/named-prompt.js';
 import {
+  checkBy,
+  actorOf,
+  checkDoor,
   checkArtifacts,
   checkAttachments,
   joinedContextProblem,
   messageContextProblem,
   turnContextOf,
 } from '../input/turn-context.js';
+import { type FieldChecks, checkFields, checkFlag, checkText, show } from '../input/input.js';
+import { misfitProblem, promptMessageProblem, promptText } from '../input/named-prompt.js';
 import { turnSettingsProblem } from '../input/turn-settings.js';
 import { type MessageAnswer, messageAnswer } from '../requests/answer-by-message.js';
 import { isLoaded } from '../rules/limits.js';

@@ -1,5 +1,4 @@
-import { type RunGraph, runGraph } from '../graph/draw.js';
-import { describeGraph } from '../graph/mermaid.js';
+import { type RunGraph, runGraph, describeGraph } from '../graph/draw.js';
 import { actionOf } from '../plan/plan-batch.js';
 import { planIn } from '../plan/plan.js';
 import type { RunState } from '../state/state.js';

@@ -2,7 +2,7 @@ import { notExecuted } from '../calls/batch.js';
 import { openBatch } from '../calls/open-batch.js';
 import { type AgentDefinition, beginOf, fillText } from '../definition/definition.js';
 import type { GraphNode } from '../definition/graph-definition.js';
-import { failAtNode, leaveWith, namingNode } from '../graph/finish-node.js';
+import { failAtNode, leaveWith, namingNode } from '../graph/run-node.js';
 import { saved } from '../graph/node-ends.js';
 import { leave } from '../graph/walk.js';
 import { byteLength, hasMessagesFor } from '../input/inbox.js';

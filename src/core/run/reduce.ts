@@ -1,4 +1,4 @@
-import { actorOf } from '../input/actor.js';
+import { actorOf, joinContexts } from '../input/turn-context.js';
 import { attachArtifacts, nameArtifacts } from '../calls/artifacts.js';
 import {
   fillBatch,
@@ -8,12 +8,10 @@ import {
   notExecuted,
   openCalls,
 } from '../calls/batch.js';
-import { failAtNode, namingNode } from '../graph/finish-node.js';
-import { nodeBatch, withConversation } from '../graph/node-calls.js';
+import { failAtNode, namingNode, nodeBatch, withConversation } from '../graph/run-node.js';
 import { beginPass, joinAnswer } from '../graph/walk.js';
 import { type Incoming, isAnonymous, namesIn, takeMessages } from '../input/inbox.js';
 import { misfitProblem, promptText } from '../input/named-prompt.js';
-import { joinContexts } from '../input/turn-context.js';
 import { joinSettings } from '../input/turn-settings.js';
 import { advancePlan } from '../plan/plan-batch.js';
 import { canCompact, compact } from '../rules/compaction.js';

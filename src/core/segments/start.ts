@@ -1,5 +1,5 @@
 import { forksAtNode } from '../input/fork-input.js';
-import { actorOf } from '../input/actor.js';
+import { actorOf } from '../input/turn-context.js';
 import { type RunInput, isProblem, parseRunInput } from '../input/input.js';
 import { hasOwnHash, unloadedConfig } from '../rules/limits.js';
 import { reduce } from '../run/reduce.js';

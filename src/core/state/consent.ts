@@ -1,4 +1,4 @@
-import { actorOf } from '../input/actor.js';
+import { actorOf } from '../input/turn-context.js';
 import { holds, predicateText } from '../definition/predicate.js';
 import { type Deciding, deciderProblem } from '../definition/rules.js';
 import { isAnonymous, namesIn } from '../input/inbox.js';

@@ -1,6 +1,6 @@
 import { utf8ToBytes } from '@noble/hashes/utils.js';
 import type { AgentDefinition } from '../definition/definition.js';
-import type { Actor } from '../input/actor.js';
+import type { Actor } from '../input/turn-context.js';
 import { type Json, isObject, parseJson } from '../text/json.js';
 import { headOf, printable } from '../text/text.js';
 import type { Message, RunArtifact, ToolCall } from '../transcript/messages.js';

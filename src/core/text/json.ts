@@ -14,6 +14,16 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** Whether JSON is an object. For a value that may hold something else, see `isJsonObject`. */
+export function isRecord(value: unknown): value is JsonObject {
+  return isObject(value);
+}
+
+/** Whether one of several is given as a list, which `Array.isArray` does not tell of a read-only one. */
+export function isList<T>(given: T | readonly T[]): given is readonly T[] {
+  return Array.isArray(given);
+}
+
 /** Whether a value is an object that holds only JSON, at any depth. */
 export function isJsonObject(value: unknown): value is JsonObject {
   if (!isObject(value)) return false;

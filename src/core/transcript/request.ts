@@ -42,6 +42,7 @@ export const DECISION_FIELDS = {
   stop: null,
 } as const satisfies Readonly<Record<string, DecisionField | null>>;
 
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the keys of a constant
 export const DECISION_KINDS = Object.keys(DECISION_FIELDS) as readonly DecisionKind[];
 
 /** Maximum decisions in one update. */
@@ -66,6 +67,7 @@ export const OFFERED = {
   tool_changed: ['accept', 'deny'],
 } as const satisfies Readonly<Record<string, readonly DecisionKind[]>>;
 
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the keys of a constant
 export const REQUEST_KINDS = Object.keys(OFFERED) as readonly RequestKind[];
 
 /**

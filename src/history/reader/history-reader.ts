@@ -1,5 +1,5 @@
 import { isOutcome } from '../../core/guards/recorded.js';
-import { isAwaited } from '../../core/interpret/activity-table.js';
+import { isAwaited } from '../../core/interpret/interpret.js';
 import { INLINE } from '../../core/interpret/inline-calls.js';
 import {
   apply,

@@ -3,7 +3,7 @@ import type { FinishReason, ModelReply, ModelUsage } from '../model.js';
 import { type ReplySource, type WireApi, refuseNativeTools } from '../wire/api.js';
 import { readAttachments } from '../wire/attachment-parts.js';
 import { parseUsage, toArgumentsText, toCount, toText } from '../wire/content.js';
-import { getRequestId, missingMessage, unusableAnswer } from '../wire/errors.js';
+import { emptyReply, getRequestId, missingMessage, unusableAnswer } from '../wire/errors.js';
 import { getMaker, readStoredItems } from '../wire/opaque-fields.js';
 import {
   SCHEMA_FAULT,
@@ -44,12 +44,7 @@ export function parseMessage(value: unknown, source: ReplySource): ModelReply {
   const calls = parseCalls(content, source);
   const finish = toFinish(reason, calls.length > 0);
   if (finish === 'stop' && text === '') {
-    throw unusableAnswer(source, {
-      kind: 'empty',
-      type: 'empty_reply',
-      what: 'answered with neither text nor calls',
-      text: JSON.stringify(value),
-    });
+    throw emptyReply(source, value);
   }
   const provider = extractOpaqueBlocks(content, getMaker(source.place, 'anthropic'));
   return { text, calls, finish, ...(provider && { provider }), ...optional };

@@ -5,6 +5,7 @@ import {
   quoteLargeIntegers,
   type Json,
   type JsonObject,
+  isRecord,
 } from '../../core/text/json.js';
 import type { ToolCall } from '../../core/transcript/messages.js';
 import type { ModelReply, ModelRequest, ModelTool } from '../model.js';
@@ -147,7 +148,7 @@ function renameProperties({ parameters }: ModelTool, pattern: RegExp): Renaming 
   if (toWire.size === 0) return null;
   const toOwn = new Map([...toWire].map(([own, wire]) => [wire, own]));
   const renamed = renameInSchema(parameters, toWire, 0);
-  return { parameters: isSchema(renamed) ? renamed : parameters, toWire, toOwn };
+  return { parameters: isRecord(renamed) ? renamed : parameters, toWire, toOwn };
 }
 
 /** Returns a plain name that depends on the name alone, with a part of its digest. */
@@ -184,7 +185,7 @@ const NAMED = new Set([
 
 function renameInSchema(schema: Json, names: ReadonlyMap<string, string>, depth: number): Json {
   if (depth > MAX_DEPTH || typeof schema !== 'object' || schema === null) return schema;
-  if (!isSchema(schema)) return schema.map((one: Json) => renameInSchema(one, names, depth + 1));
+  if (!isRecord(schema)) return schema.map((one: Json) => renameInSchema(one, names, depth + 1));
   const entries = Object.entries(schema).map(([keyword, value = null]): [string, Json] => {
     if (keyword === 'required' && Array.isArray(value)) {
       return [
@@ -193,7 +194,7 @@ function renameInSchema(schema: Json, names: ReadonlyMap<string, string>, depth:
       ];
     }
     if (DATA.has(keyword)) return [keyword, value];
-    if (!NAMED.has(keyword) || !isSchema(value)) {
+    if (!NAMED.has(keyword) || !isRecord(value)) {
       return [keyword, renameInSchema(value, names, depth + 1)];
     }
     const inner = Object.entries(value).map(([name, one = null]): [string, Json] => {
@@ -208,17 +209,13 @@ function renameInSchema(schema: Json, names: ReadonlyMap<string, string>, depth:
 
 /** Adds a property's own name to its description, because texts about the tool use it. */
 function describe(name: string, schema: Json): Json {
-  if (!isSchema(schema)) return schema;
+  if (!isRecord(schema)) return schema;
   const { description } = schema;
   const own = `Named ${JSON.stringify(name)}.`;
   return {
     ...schema,
     description: typeof description === 'string' ? `${own} ${description}` : own,
   };
-}
-
-function isSchema(value: Json): value is JsonObject {
-  return isObject(value);
 }
 
 function toName(names: ReadonlyMap<string, string>, name: string): string {

@@ -179,3 +179,13 @@ function readRetryAfter(headers: Headers, now: number): number | undefined {
   const sent = Date.parse(headers.get('date') ?? '');
   return Math.max(0, until - (Number.isNaN(sent) ? now : sent));
 }
+
+/** Creates the `ModelError` for a complete reply without text and calls. `value`: where they are missing. */
+export function emptyReply(source: ReplySource, value: unknown): ModelError {
+  return unusableAnswer(source, {
+    kind: 'empty',
+    type: 'empty_reply',
+    what: 'answered with neither text nor calls',
+    text: JSON.stringify(value) ?? 'undefined',
+  });
+}

@@ -1,4 +1,4 @@
-import { type JsonObject, isObject, parseForeignJson } from '../../core/text/json.js';
+import { type JsonObject, isObject, parseForeignJson, isRecord } from '../../core/text/json.js';
 import type { CallProblem } from '../../core/transcript/messages.js';
 import { nearestFirst } from '../../validation/check-options.js';
 
@@ -199,7 +199,7 @@ export function parseArguments(text: string): ParsedArguments {
   const parsed = inner.startsWith('{') ? parse(inner) : first;
   if (!parsed.ok) return parsed;
   const { value } = parsed;
-  if (!isJsonObject(value)) return invalid(`the arguments are ${kindOf(value)}, not a JSON object`);
+  if (!isRecord(value)) return invalid(`the arguments are ${kindOf(value)}, not a JSON object`);
   const hazard = findHazard(value);
   if (hazard !== undefined) return invalid(hazard);
   return { ok: true, value };
@@ -246,8 +246,4 @@ function invalid(fault: string): Extract<ParsedArguments, { ok: false }> {
 function kindOf(value: unknown): string {
   if (Array.isArray(value)) return 'an array';
   return value === null ? 'null' : `a ${typeof value}`;
-}
-
-function isJsonObject(value: unknown): value is JsonObject {
-  return isObject(value);
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { InputError } from '../../core/errors.js';
 import { refsIn, withValueAt } from '../../core/plan/plan.js';
-import { type Json, type JsonObject, canonicalJson, isObject } from '../../core/text/json.js';
+import { type Json, type JsonObject, canonicalJson, isRecord } from '../../core/text/json.js';
 import { INVOKE } from '../../core/transcript/catalog.js';
 import type { CallProblem } from '../../core/transcript/messages.js';
 import { describeIssues } from '../../validation/check-options.js';
@@ -231,7 +231,7 @@ function isForeignPattern(value: unknown): boolean {
 function partsOf(def: object): readonly z.core.$ZodType[] {
   const { shape, items, options, ...others } = fieldsOf(def);
   const lists = [shape, items, options].flatMap((each) =>
-    isRecord(each) ? Object.values(each) : [],
+    isNested(each) ? Object.values(each) : [],
   );
   return [...lists, ...Object.values(others)].filter(isType);
 }
@@ -242,12 +242,12 @@ function fieldsOf(def: object): Record<string, unknown> {
   return Object.fromEntries(names.map((name) => [name, Reflect.get(def, name)]));
 }
 
-function isRecord(value: unknown): value is object {
+function isNested(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
 }
 
 function isType(value: unknown): value is z.core.$ZodType {
-  return isRecord(value) && '_zod' in value;
+  return isNested(value) && '_zod' in value;
 }
 
 /** Kinds of zod schemas that no JSON value satisfies, or whose JSON form is ambiguous. */
@@ -327,7 +327,7 @@ export function schemaPath(path: readonly (string | number)[]): string {
 /** Returns the schema as JSON: zod's result is JSON, but its type allows more. */
 function asData(schema: object): JsonObject {
   const data: unknown = JSON.parse(JSON.stringify(schema));
-  return isJsonObject(data) ? data : {};
+  return isRecord(data) ? data : {};
 }
 
 /** Sorts keywords at every level; names of properties and definitions keep their order. */
@@ -336,7 +336,7 @@ export function orderedKeywords(schema: JsonObject): JsonObject {
     .toSorted()
     .map((key): [string, Json | undefined] => {
       const value = schema[key];
-      if (NAMED.has(key) && isJsonObject(value)) {
+      if (NAMED.has(key) && isRecord(value)) {
         const named = Object.entries(value).map(([name, item]) => [name, ordered(item)] as const);
         return [key, Object.fromEntries(named)];
       }
@@ -347,9 +347,5 @@ export function orderedKeywords(schema: JsonObject): JsonObject {
 
 function ordered(value: Json | undefined): Json | undefined {
   if (Array.isArray(value)) return value.map((item: Json) => ordered(item) ?? null);
-  return isJsonObject(value) ? orderedKeywords(value) : value;
-}
-
-function isJsonObject(value: unknown): value is JsonObject {
-  return isObject(value);
+  return isRecord(value) ? orderedKeywords(value) : value;
 }

@@ -4,8 +4,7 @@ import { checkOptions, type OptionSchemas } from '../../validation/check-options
 import type { Tool } from '../tool.js';
 import { globMatcher } from './names.js';
 import { listFilesTool } from './list-files.js';
-import { nameGuard } from './name-guard.js';
-import type { FileToolSettings } from './open-file.js';
+import { nameGuard, type FileToolSettings } from './open-file.js';
 import { readFileTool, writeFileTool } from './read-write-file.js';
 import { searchTextTool } from './search-text.js';
 

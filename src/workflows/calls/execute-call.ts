@@ -2,7 +2,7 @@ import { ChildWorkflowCancellationType, workflowInfo } from '@temporalio/workflo
 import { callArtifacts } from '../../core/calls/artifacts.js';
 import { findTool } from '../../core/calls/batch.js';
 import type { ToolDefinition } from '../../core/definition/tool-definition.js';
-import { continuedRun } from '../../core/graph/node-calls.js';
+import { continuedRun } from '../../core/graph/run-node.js';
 import type { RunInput } from '../../core/input/input.js';
 import { INLINE } from '../../core/interpret/inline-calls.js';
 import { childBudget } from '../../core/run/complete-batch.js';

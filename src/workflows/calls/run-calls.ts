@@ -1,6 +1,5 @@
 import { condition } from '@temporalio/workflow';
-import { findTool, openCalls } from '../../core/calls/batch.js';
-import { inlineCalls } from '../../core/calls/inline.js';
+import { findTool, openCalls, inlineCalls } from '../../core/calls/batch.js';
 import { callsAtOnce, toolAt } from '../../core/state/turn-definition.js';
 import { apply, toEvents } from '../../core/interpret/loop.js';
 import { requestDue } from '../../core/requests/raise-requests.js';

@@ -1,7 +1,7 @@
 import { condition, currentUpdateInfo, setHandler } from '@temporalio/workflow';
 import type { Limits } from '../../core/definition/definition.js';
 import type { Ask, AskReceipt } from '../../core/input/inbox.js';
-import { actorProblem } from '../../core/input/actor.js';
+import { actorProblem } from '../../core/input/turn-context.js';
 import { checkLimits } from '../../core/input/input.js';
 import { limitsCost } from '../../core/interpret/activities.js';
 import { type Refused, decisionProblem } from '../../core/requests/refusal.js';
@@ -11,7 +11,7 @@ import { decidedBefore } from '../../core/state/decisions.js';
 import type { ControlDecision, RunState } from '../../core/state/state.js';
 import { getOutcome, inTurn } from '../../core/state/turn.js';
 import { callToUndo, undoProblem } from '../../core/state/work.js';
-import { isObject } from '../../core/text/json.js';
+import { isObject, isList } from '../../core/text/json.js';
 import { show } from '../../core/text/text.js';
 import type { Decision, DecisionReceipt } from '../../core/transcript/request.js';
 import { runUndo } from '../requests.js';
@@ -122,10 +122,6 @@ function claimsProblem(input: unknown): Refused | null {
     if (message !== null) return { reason: 'malformed', message };
   }
   return null;
-}
-
-function isList(input: Decision | readonly Decision[]): input is readonly Decision[] {
-  return Array.isArray(input);
 }
 
 /**

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { drawLoop, type LoopParts } from '../../../src/core/graph/draw.js';
-import { toMermaid } from '../../../src/core/graph/mermaid.js';
+import { drawLoop, type LoopParts, toMermaid } from '../../../src/core/graph/draw.js';
 import type { ToolDefinition } from '../../../src/core/definition/tool-definition.js';
 
 function tool(name: string, rest: Partial<ToolDefinition> = {}): ToolDefinition {

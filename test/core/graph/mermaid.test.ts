@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { drawGraph } from '../../../src/core/graph/draw.js';
-import { toMermaid } from '../../../src/core/graph/mermaid.js';
+import { drawGraph, toMermaid } from '../../../src/core/graph/draw.js';
 import { asking, graphOfNodes, mail, runNode } from './fixture.js';
 
 /** A line of a drawing: perdure's ids, a quoted text of safe characters, and nothing else. */

@@ -2,7 +2,7 @@ import { chmod, readFile, readdir, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it, test } from 'vitest';
 import { fileTools } from '../../../src/tools/files/file-tools.js';
-import { plainName } from '../../../src/tools/files/name-guard.js';
+import { plainName } from '../../../src/tools/files/open-file.js';
 import { yard, type Yard } from './support.js';
 
 const write = async (place: Yard, requested: string): Promise<string> =>

@@ -9,7 +9,7 @@ import {
   toArgumentsText,
   toText,
 } from '../../wire/content.js';
-import { getRequestId, missingMessage, unusableAnswer } from '../../wire/errors.js';
+import { emptyReply, getRequestId, missingMessage, unusableAnswer } from '../../wire/errors.js';
 import { getMaker } from '../../wire/opaque-fields.js';
 import { extractProviderFields } from './provider-fields.js';
 
@@ -46,12 +46,7 @@ export function parseCompletion(value: unknown, source: ReplySource): ModelReply
   const calls = wireCalls.map((call) => parseCall(call, source));
   const finish = toFinish(reason, calls.length > 0);
   if (finish === 'stop' && text === '') {
-    throw unusableAnswer(source, {
-      kind: 'empty',
-      type: 'empty_reply',
-      what: 'answered with neither text nor calls',
-      text: JSON.stringify(message),
-    });
+    throw emptyReply(source, message);
   }
   const from = getMaker(source.place, 'chat');
   const provider =

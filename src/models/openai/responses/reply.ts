@@ -9,7 +9,13 @@ import {
 } from '../../wire/api.js';
 import { readAttachments } from '../../wire/attachment-parts.js';
 import { parseLogprobs, parseUsage, toArgumentsText } from '../../wire/content.js';
-import { getRequestId, missingMessage, replyToError, unusableAnswer } from '../../wire/errors.js';
+import {
+  emptyReply,
+  getRequestId,
+  missingMessage,
+  replyToError,
+  unusableAnswer,
+} from '../../wire/errors.js';
 import { getMaker, readStoredItems } from '../../wire/opaque-fields.js';
 import {
   SCHEMA_FAULT,
@@ -65,12 +71,7 @@ export function parseResponse(value: unknown, source: ReplySource): ModelReply {
   const calls = isFiltered ? [] : parseCalls(output, source);
   const finish = toFinish(answer, calls.length > 0);
   if (finish === 'stop' && text === '') {
-    throw unusableAnswer(source, {
-      kind: 'empty',
-      type: 'empty_reply',
-      what: 'answered with neither text nor calls',
-      text: JSON.stringify(output),
-    });
+    throw emptyReply(source, output);
   }
   const provider = isFiltered ? undefined : extractItems(output, getMaker(source.place));
   return { text, calls, finish, ...(provider && { provider }), ...optional };

@@ -1,0 +1,41 @@
+import { z } from 'zod';
+import { WHOLE_DIGEST } from '../core/requests/commands.js';
+import type { Json } from '../core/text/json.js';
+import { DECISION_KINDS, MAX_NOTE_CHARACTERS } from '../core/transcript/request.js';
+
+const text = z.string().min(1).max(1_000);
+
+/** An image or a file of a message, as a request has it. */
+export const attachmentInput = z.union([
+  z.strictObject({
+    data: z.base64().min(4).describe('the bytes as base64; the body of a request is limited'),
+    mediaType: text.exactOptional().describe('needed only if it cannot be detected'),
+    name: text.exactOptional().describe('the file name that the model sees'),
+  }),
+  z.strictObject({ url: z.url().max(8_000).describe('an image, fetched by the provider') }),
+]);
+
+export type AttachmentInput = z.output<typeof attachmentInput>;
+
+/** A body is JSON, so any value in it is. */
+export const anyJson = z.custom<Json>(() => true);
+export const anyObject = z.record(z.string(), anyJson);
+
+/** The fields of a decision in each door that takes perdure's own form. */
+export const DECISION_INPUT = {
+  request: z.string().min(1),
+  digest: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/, WHOLE_DIGEST)
+    .describe('of the request, as it was shown'),
+  as: z.enum(DECISION_KINDS).describe('one of the decisions that the request offers'),
+  arguments: anyObject
+    .exactOptional()
+    .describe('for edit: all new arguments; for raise: by how much'),
+  actions: z
+    .array(z.string())
+    .exactOptional()
+    .describe('for some: ids of the plan to execute; omitted: all that need no approval'),
+  result: anyJson.exactOptional().describe('for answer and happened'),
+  note: z.string().max(MAX_NOTE_CHARACTERS).exactOptional().describe('the reason, for the model'),
+};
