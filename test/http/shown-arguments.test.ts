@@ -37,7 +37,7 @@ const tipper = defineAgent({
     return { calls: [{ name: 'pay', arguments: { euros: 17, ...note } }] };
   },
 });
-const LONG = `to Bob ${'x'.repeat(60_000)}`;
+const LONG = `to Bob ${'x'.repeat(100_000)}`;
 
 beforeAll(async () => {
   desk = await openHttpDesk(
