@@ -95,7 +95,14 @@ function cleaned(value: Json, place: Place): Json {
     if (item === undefined || isAbsent) return [];
     return [[name, cleaned(item, { ...place, key: name, depth: depth + 1, kind: inner })]];
   });
-  return Object.fromEntries(entries);
+  const clean = Object.fromEntries(entries);
+  return kind === 'schema' && lacksItems(clean) ? { ...clean, items: {} } : clean;
+}
+
+/** Whether a schema is of an array of anything that does not say so, which providers refuse. */
+function lacksItems({ type, items, prefixItems }: JsonObject): boolean {
+  const types: readonly Json[] = Array.isArray(type) ? type : [type ?? null];
+  return types.includes('array') && items === undefined && prefixItems === undefined;
 }
 
 /** Returns the kind of a field's value, from the kind of the object that has the field. */

@@ -79,6 +79,43 @@ describe('the schema of an MCP tool', () => {
     );
   });
 
+  test('says that an array without `items` may have any, which providers require', () => {
+    const any = { type: 'array', items: {} };
+    const within = (part: JsonObject) => ({ type: 'object', properties: { a: part } });
+    for (const [given, sent] of [
+      [{ type: 'array' }, any],
+      [{ type: 'array', items: null }, any],
+      [{ type: ['array', 'null'] }, { type: ['array', 'null'], items: {} }],
+      [{ anyOf: [{ type: 'array' }] }, { anyOf: [any] }],
+      [
+        { type: 'array', items: { type: 'array' } },
+        { type: 'array', items: any },
+      ],
+      [
+        { type: 'array', items: [{ type: 'array' }] },
+        { type: 'array', items: [any] },
+      ],
+      [
+        { type: 'object', additionalProperties: { type: 'array' } },
+        { type: 'object', additionalProperties: any },
+      ],
+    ] as const) {
+      expect(schemaOf(within(given))).toEqual(within(sent));
+    }
+    for (const same of [
+      { type: 'array', items: { type: 'string' } },
+      { type: 'array', prefixItems: [{ type: 'string' }] },
+      { const: { type: 'array' } },
+      { type: 'object', properties: { type: { type: 'string' } } },
+    ] as const) {
+      expect(schemaOf(within(same))).toEqual(within(same));
+    }
+    // What people accept is the server's own description.
+    const open = tool({ inputSchema: within({ type: 'array' }) });
+    expect(open.schema).toEqual(within({ type: 'array' }));
+    expect(tool({ inputSchema: within(any) }).hash).not.toBe(open.hash);
+  });
+
   test('is refused if no model could use it, with the reason', () => {
     expect(schemaOf({ type: 'array' })).toBe('its schema is not of type "object"');
     expect(schemaOf({ type: 'object', anyOf: [] })).toBe('its schema has "anyOf" at its root');
