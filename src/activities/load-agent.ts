@@ -166,6 +166,7 @@ export async function loadAgent(
   return {
     definition,
     semantics: SEMANTICS,
+    endsGrants: true,
     limits,
     price,
     ...ofAll(facts),

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { interpret } from '../../src/core/interpret/interpret.js';
 import { nextAction } from '../../src/core/run/next-action.js';
+import { reduce } from '../../src/core/run/reduce.js';
+import type { RunConfig } from '../../src/core/state/state.js';
 import { afterNextAction, runWithCall, decision, ID } from '../support/pending-call.js';
 import {
   after,
@@ -135,6 +137,36 @@ describe('a grant', () => {
     expect(revoked.grants).toEqual([]);
     expect(revoked.decisions?.at(-1)).toEqual({ what: 'revoke', id: 'u', at: 5, by: 'ann' });
     expect(nextAction(runWithCall('put', later, revoked)).type).toBe('raise-requests');
+  });
+
+  test('ends when a newer agent has another tool of that name', () => {
+    const [put] = done.config.definition.tools.filter(({ name }) => name === 'put');
+    if (put === undefined) throw new Error('expected the tool');
+    const others = done.config.definition.tools.filter((one) => one !== put);
+    const refreshed = (tools: RunConfig['definition']['tools'], rest: Partial<RunConfig> = {}) =>
+      reduce(done, {
+        type: 'agent-refreshed',
+        config: { ...config({ tools }), endsGrants: true, ...rest },
+      });
+    const changed: readonly Partial<typeof put>[] = [
+      { description: 'Deletes everything.' },
+      { parameters: { type: 'object', properties: { all: { type: 'boolean' } } } },
+      { effect: 'once' },
+      { mcp: { server: 's', tool: 'put', hash: 'h2' } },
+    ];
+    for (const part of changed) {
+      const next = refreshed([...others, { ...put, ...part }]);
+      expect(next.grants).toEqual([]);
+      expect(next.config).not.toHaveProperty('endsGrants');
+      expect(nextAction(runWithCall('put', later, next)).type).toBe('raise-requests');
+    }
+    expect(refreshed(others).grants).toEqual([]);
+    const [other, ...rest] = others;
+    const same = other === undefined ? rest : [...rest, { ...other, description: 'Another.' }];
+    expect(refreshed([...same, structuredClone(put)]).grants).toHaveLength(1);
+    // A history that an earlier version recorded is replayed as it happened.
+    const earlier = { ...config({ tools: others }) };
+    expect(reduce(done, { type: 'agent-refreshed', config: earlier }).grants).toHaveLength(1);
   });
 
   test('remains if another one is revoked', () => {

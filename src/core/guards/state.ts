@@ -155,6 +155,7 @@ export const priceShape = fields<ModelPrice>({
 export const configShape = fields<RunConfig>({
   definition: definitionShape,
   semantics: optional(oneOf(SEMANTICS)),
+  endsGrants: optional(yes),
   limits: fields<EffectiveLimits>({ turn: limitSetShape, run: limitSetShape }),
   price: nullable(priceShape),
   highestPrice: optional(priceShape),

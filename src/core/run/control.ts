@@ -1,7 +1,7 @@
 import type { LimitSet, Limits } from '../definition/definition.js';
 import { addMessage, addRefusal } from '../input/inbox.js';
 import { withTurn } from '../state/change.js';
-import { withGrant } from '../state/consent.js';
+import { grantsLeft, withGrant } from '../state/consent.js';
 import { withDecision } from '../state/decisions.js';
 import { beginWithFork } from '../state/fork.js';
 import type { Ending, RunConfig, RunState } from '../state/state.js';
@@ -173,11 +173,12 @@ function merge(before: LimitSet, set: LimitSet): LimitSet {
 function withAgent(state: RunState, config: RunConfig): RunState {
   const transcript = emptyTranscript(config.definition);
   const { requestedLimits: _, ...rest } = state;
+  const { endsGrants: __, ...own } = config;
   // A called agent uses its caller's context.
   const { contextBlob } = state.config;
   return {
     ...rest,
-    config: { ...config, ...(contextBlob && { contextBlob }) },
+    config: { ...own, ...(contextBlob && { contextBlob }) },
     transcript,
     total: nothingSpent(config.price),
     turn: freshTurn(0, config.price),
@@ -185,7 +186,10 @@ function withAgent(state: RunState, config: RunConfig): RunState {
   };
 }
 
-/** Replaces the agent's definition. Messages, costs, and limits set by people stay. */
+/**
+ * Replaces the agent's definition. Messages, costs, and limits set by people stay, and so do grants
+ * of tools that are the same in the new definition.
+ */
 function withNewestAgent(state: RunState, config: RunConfig | null): RunState {
   // Any message of the turn may have requested the refresh, not only the first.
   const [first] = state.inbox.waiting;
@@ -195,12 +199,13 @@ function withNewestAgent(state: RunState, config: RunConfig | null): RunState {
   });
   const next = { ...state, inbox: { ...state.inbox, waiting } };
   if (config === null) return next;
-  const { definition, price, highestPrice, window } = config;
+  const { definition, price, highestPrice, window, endsGrants } = config;
   const { window: _, highestPrice: __, ...before } = state.config;
   const grown = fixedTokens(definition) - fixedTokens(before.definition);
-  const { transcript, compaction } = state;
+  const { transcript, compaction, grants } = state;
   return {
     ...withoutDropped(next),
+    ...(grants && endsGrants && { grants: grantsLeft(grants, before.definition, definition) }),
     config: {
       ...before,
       definition,

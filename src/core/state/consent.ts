@@ -1,8 +1,9 @@
-import { actorOf } from '../input/turn-context.js';
+import type { AgentDefinition } from '../definition/definition.js';
 import { holds, predicateText } from '../definition/predicate.js';
 import { type Deciding, deciderProblem } from '../definition/rules.js';
 import { isAnonymous, namesIn } from '../input/inbox.js';
-import { parseJson } from '../text/json.js';
+import { actorOf } from '../input/turn-context.js';
+import { type Json, canonicalJson, parseJson } from '../text/json.js';
 import type { ToolCall } from '../transcript/messages.js';
 import type { Decision, Grant } from '../transcript/request.js';
 import type { RunState } from './state.js';
@@ -65,6 +66,24 @@ export function withGrant(
 ): readonly Grant[] {
   const last = Number(grants?.at(-1)?.id.slice(1) ?? 0);
   return [...(grants ?? []), { id: `g${last + 1}`, ...given }].slice(-REMEMBERED_GRANTS);
+}
+
+/**
+ * Returns the grants whose tools are the same in both definitions. People saw the tool as it was
+ * before, so a grant decides nothing about a changed one.
+ */
+export function grantsLeft(
+  grants: readonly Grant[],
+  before: Pick<AgentDefinition, 'tools'>,
+  after: Pick<AgentDefinition, 'tools'>,
+): readonly Grant[] {
+  return grants.filter(({ tool }) => toolText(before, tool) === toolText(after, tool));
+}
+
+function toolText({ tools }: Pick<AgentDefinition, 'tools'>, name: string): string {
+  const tool = tools.find((one) => one.name === name);
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a definition is recorded as JSON
+  return canonicalJson((tool ?? null) as unknown as Json);
 }
 
 /** Returns the grant of an approval for later calls; null if it covers this call alone. */

@@ -142,6 +142,11 @@ export interface RunConfig {
   readonly definition: AgentDefinition;
   /** Absent in a run that a version before `SEMANTICS` 2 began. */
   readonly semantics?: typeof SEMANTICS;
+  /**
+   * Of a newer definition that a message requested: grants end if their tools differ in it. Absent if
+   * a version loaded it that let them hold on.
+   */
+  readonly endsGrants?: true;
   readonly limits: EffectiveLimits;
   /** Null if the model's price is unknown. */
   readonly price: ModelPrice | null;
