@@ -236,3 +236,16 @@ test('a worker that dies holds what its calls in progress had reserved, and the 
   await played(Promise.all(calls), 1_000);
   expect(budget.read().held).toBeCloseTo(1);
 });
+
+test('the last of a budget is used although the call before ends while the worker asks', async () => {
+  const budget = openOffice({ arrivesMs: 50 });
+  const holder = new BudgetHolder({ ...ACME, limit: 9 });
+  const first = await played(enter(holder, budget, 5), 1_000);
+  const over = await played(enter(holder, budget, 5), 1_000);
+  if (first instanceof Error || over instanceof Error) throw new Error('no room');
+  const third = enter(holder, budget, 5);
+  await vi.advanceTimersByTimeAsync(10);
+  first(3);
+  over(3);
+  expect(await played(third)).toBeTypeOf('function');
+});

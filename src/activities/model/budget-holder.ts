@@ -230,6 +230,7 @@ export class BudgetHolder {
     const sentAt = performance.now();
     const saying = this.#saying();
     const { total, reserved } = saying;
+    const isOver = this.#isOver;
     const wanted = this.#waiting.reduce((sum, { need }) => sum + need, 0);
     try {
       const lease = await this.#office.take({
@@ -237,11 +238,11 @@ export class BudgetHolder {
         limit,
         ceiling: total + reserved + Math.max(leaseSize(this.#budget), wanted),
         need: next.need,
-        isOver: this.#isOver,
+        isOver,
       });
       this.#failure = undefined;
       this.#failures = 0;
-      this.#accept(lease, { total, sentAt });
+      this.#accept(lease, { total, sentAt, isOver });
     } catch (error) {
       this.#failure = error;
       this.#failures += 1;
@@ -253,7 +254,11 @@ export class BudgetHolder {
 
   #accept(
     lease: Lease,
-    { total, sentAt }: { readonly total: number; readonly sentAt: number },
+    {
+      total,
+      sentAt,
+      isOver,
+    }: { readonly total: number; readonly sentAt: number; readonly isOver: boolean },
   ): void {
     const now = performance.now();
     this.#lease = lease;
@@ -266,8 +271,9 @@ export class BudgetHolder {
     if (next === undefined || next.need <= this.#left() || this.#isLast) return;
     this.#failures += 1;
     this.#askAt = now + retryMs(this.#failures);
-    // What its own calls do not need comes back with their ends.
-    if (this.#inProgress > 0) return;
+    // What its own calls do not need comes back with their ends, and with the end of the one that may cost
+    // more than what was left, another one may be that.
+    if (this.#inProgress > 0 || (isOver && !this.#isOver)) return;
     this.#shortSince ??= now;
     if (!isSome(lease.held, this.#budget)) this.#refusedUntil = this.#endsAt;
     else if (now - this.#shortSince >= OTHERS_MS) this.#refusedUntil = now + REFUSED_MS;
