@@ -113,6 +113,7 @@ describe('with the search attributes in the namespace', () => {
       'agent',
       'status',
       'reason',
+      'runId',
       'taskQueue',
       'startedAt',
       'closedAt',
