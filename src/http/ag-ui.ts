@@ -1,6 +1,7 @@
 import type { Hono } from 'hono';
 import { InputError, NoRunError, RefusedError } from '../core/errors.js';
 import { visibleJson } from '../core/text/text.js';
+import { BlobError } from '../storage/blob-store.js';
 import { openRun } from './access.js';
 import { agUiEncoder } from './ag-ui-encoder.js';
 import { type ThreadInput, readRunInput, readThread } from './ag-ui-input.js';
@@ -19,6 +20,7 @@ import {
   requestsAt,
   runOf,
   sayIn,
+  unreadableRequests,
   viewOf,
 } from './chats.js';
 import { errorAnswer } from './errors.js';
@@ -123,7 +125,7 @@ async function begin(
 }
 
 async function streamThread(
-  { place, limits }: DoorParts,
+  parts: DoorParts,
   caller: Caller,
   {
     input,
@@ -132,6 +134,7 @@ async function streamThread(
   }: Followed & { readonly input: ThreadInput; readonly over: AbortController },
 ): Promise<Response> {
   const { run } = followed;
+  const { place, limits } = parts;
   const stream = await openRunStream(place, { run, over });
   const encoder = agUiEncoder({ ...followed, ...input, ownId: (id) => ownId(caller, id) });
   async function* blocks(): AsyncGenerator<string, void, undefined> {
@@ -142,7 +145,13 @@ async function streamThread(
         if (events.length > 0) yield block(events);
         if (isOver) return;
       }
-      const pending = await requestsAt(place, run, { reader: encoder, signal: over.signal });
+      const pending = await requestsAt(place, run, {
+        reader: encoder,
+        signal: over.signal,
+      }).catch((error: unknown) => unreadableRequests(parts, run, error));
+      if (typeof pending === 'string') {
+        return yield block([{ type: 'RUN_ERROR', message: pending, code: BlobError.code }]);
+      }
       if (pending !== null) return yield block(encoder.interrupt(pending));
     }
   }

@@ -20,6 +20,8 @@ export interface DoorParts {
   readonly waitMs: number;
   readonly streams: StreamCounter;
   readonly isVerified: boolean;
+  /** Logs what a caller is not told. `what`: what has failed. */
+  readonly logFailure: (what: string, error: unknown) => void;
 }
 
 /** Adds the routes of the HTTP API to a server. */

@@ -7,7 +7,9 @@ import { show } from '../core/text/text.js';
 import { type Request, isUndoRequest } from '../core/transcript/request.js';
 import type { Projection } from '../history/projection.js';
 import { readRun } from '../history/read-run.js';
+import { BlobError } from '../storage/blob-store.js';
 import { type Place, noWorker, openRun, unseen } from './access.js';
+import type { DoorParts } from './api-routes.js';
 import { type Caller, createHandlers, ownId, startFor } from './handlers.js';
 import type { Principal } from './principals.js';
 
@@ -110,6 +112,20 @@ export async function refuseUnanswered(
   if (ids.every((id) => seen.has(id))) return;
   const names = open.map(({ id }) => id).join(', ');
   throw new RefusedError(`messages: the run waits for answers to ${visible(names)}; ${fix}`);
+}
+
+/**
+ * Returns what a client is told if the arguments of requests cannot be read; the log has the reason. Throws any
+ * other error.
+ */
+export function unreadableRequests(
+  { logFailure }: Pick<DoorParts, 'logFailure'>,
+  run: string,
+  error: unknown,
+): string {
+  if (!BlobError.isInstance(error)) throw error;
+  logFailure(`requests of run ${visible(run)}`, error);
+  return `request: the server cannot read the arguments of what run ${visible(run)} asks; its log has the reason`;
 }
 
 /** How often a decision is looked at that a worker checks, in ms. */

@@ -106,10 +106,11 @@ export async function openServer(
   const api = given ?? (await openClient(settings));
   const place: Place = { ...partsOfClient(api), api, agents: withCalled(config?.agents ?? []) };
   const limits = limitsInForce(serve);
-  const parts: DoorParts = { place, limits, waitMs, streams: streamCounter(limits), isVerified };
-  const app = new Hono<Guarded>();
   const logFailure = (what: string, error: unknown): void =>
     log(`${what}: ${redactMessage(stacksOf(error))}`);
+  const streams = streamCounter(limits);
+  const parts: DoorParts = { place, limits, waitMs, streams, isVerified, logFailure };
+  const app = new Hono<Guarded>();
   app.onError((error, { req }) => {
     const found = errorAnswer(error);
     const { status, body, headers } = inFormOf(req.path, found);
@@ -142,10 +143,7 @@ export async function openServer(
   addOpenAiRoutes(app, parts);
   addUiRoutes(app, parts);
   addAgUiRoutes(app, parts);
-  addMcpRoute(app, parts, {
-    canDecide: serve.mcp?.decide === true,
-    log: (error) => logFailure(MCP_PATH, error),
-  });
+  addMcpRoute(app, parts, { canDecide: serve.mcp?.decide === true });
   const close = given === undefined ? () => api.disconnect() : () => Promise.resolve();
   return {
     fetch: async (request) => await app.fetch(request),

@@ -33,10 +33,11 @@ export const MCP_PATH = '/mcp';
 export function addMcpRoute(
   app: Hono<Guarded>,
   parts: DoorParts,
-  { canDecide, log }: { readonly canDecide: boolean; readonly log: (error: unknown) => void },
+  { canDecide }: { readonly canDecide: boolean },
 ): void {
   const { place } = parts;
   const handlers = createHandlers(place);
+  const log = (error: unknown): void => parts.logFailure(MCP_PATH, error);
   app.all(MCP_PATH, async (context) => {
     const request = await singleRequest(context.req.raw);
     const { McpServer: Server, createMcpHandler } = await import('@modelcontextprotocol/server');

@@ -305,6 +305,12 @@ export function uiEncoder(turn: number, answers: Answers) {
       if (event.type === 'request-closed' && answers.requests.includes(event.request)) skip();
       return { chunks: [], isOver };
     },
+    /** Returns the end of a stream that cannot go on. */
+    fail: (errorText: string): readonly Chunk[] => [
+      ...texts.end(),
+      { type: 'error', errorText },
+      { type: 'finish', finishReason: 'error' },
+    ],
     asks: requests.isAsking,
     isAt: requests.isAt,
     /**

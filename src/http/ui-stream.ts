@@ -14,7 +14,15 @@ import {
   readBody,
   whileRead,
 } from './api-routes.js';
-import { beginOrResume, readOwn, refuseUnanswered, requestsAt, runOf, sayIn } from './chats.js';
+import {
+  beginOrResume,
+  readOwn,
+  refuseUnanswered,
+  requestsAt,
+  runOf,
+  sayIn,
+  unreadableRequests,
+} from './chats.js';
 import type { Guarded, GuardedContext } from './guard.js';
 import { createHandlers, ownId } from './handlers.js';
 import { sseEvent, sseResponse } from './sse.js';
@@ -208,9 +216,13 @@ async function streamTurn(
           if (chunks.length > 0) yield block(chunks);
           if (isOver) return yield sseEvent({ data: '[DONE]' });
         }
-        const pending = await requestsAt(place, run, { reader: encoder, signal: over.signal });
+        const pending = await requestsAt(place, run, {
+          reader: encoder,
+          signal: over.signal,
+        }).catch((error: unknown) => unreadableRequests(parts, run, error));
         if (pending === null) continue;
-        yield block(encoder.wait(pending, run));
+        const isReadable = typeof pending !== 'string';
+        yield block(isReadable ? encoder.wait(pending, run) : encoder.fail(pending));
         return yield sseEvent({ data: '[DONE]' });
       }
     }

@@ -1,17 +1,22 @@
 import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { HttpAgent } from '@ag-ui/client';
 import {
   Client,
   InMemoryTransport,
   StreamableHTTPClientTransport,
 } from '@modelcontextprotocol/client';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test, vi } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { runsServer } from '../../src/cli/mcp/runs-server.js';
+import { defineConfig } from '../../src/config.js';
+import { createServer, listen } from '../../src/http.js';
 import { openStores } from '../../src/storage/file-stores.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { say, watch } from '../support/ag-ui.js';
+import { errorsOf, say, watch } from '../support/ag-ui.js';
 import { type HttpDesk, keyOf, openHttpDesk } from '../support/http-desk.js';
 import { UiChat, uiCall } from '../support/ui-chat.js';
 
@@ -104,6 +109,29 @@ describe('arguments that are too large for the history', () => {
       .object({ perdure: z.object({ arguments: z.string() }) })
       .parse(interrupt?.metadata);
     expect(JSON.parse(perdure.arguments)).toEqual({ euros: 17, tip: 5, note: LONG });
+  });
+
+  test('end the stream with an error if the server cannot read them', async () => {
+    const lines: string[] = [];
+    const home = await mkdtemp(join(tmpdir(), 'perdure-empty-'));
+    onTestFinished(() => rm(home, { recursive: true }));
+    const address = inject('temporalAddress');
+    const config = defineConfig({ agents: [tipper], taskQueue: desk.rig.taskQueue });
+    const env = { PERDURE_SERVE_KEYS: `ann:${keyOf('ann')}` };
+    const log = (line: string): void => void lines.push(line);
+    await using server = await createServer({ address, home, config, env, log });
+    const elsewhere = await listen(server);
+    const chat = new UiChat(elsewhere.url, { agent: 'tipper', id: randomUUID() });
+    await chat.sendMessage({ text: 'long' });
+    const message = expect.stringMatching(/^request: the server cannot read the arguments of /);
+    expect([chat.status, chat.error?.message]).toEqual(['error', message]);
+    const headers = { authorization: `Bearer ${keyOf('ann')}` };
+    const url = `${elsewhere.url}/v1/ag-ui/tipper`;
+    const thread = watch(new HttpAgent({ url, threadId: randomUUID(), headers }));
+    await say(thread.agent, 'long');
+    expect(errorsOf(thread)).toMatchObject([{ code: 'blob', message }]);
+    expect(lines).toEqual(Array.from({ length: 2 }, () => expect.stringContaining('BlobError')));
+    await elsewhere.close();
   });
 
   test('are listed by the tools of MCP, also for a principal that may only decide', async () => {
