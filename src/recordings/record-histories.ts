@@ -7,8 +7,8 @@ import type { RunInput } from '../core/input/input.js';
 import { askProblem } from '../core/run/ask.js';
 import { getOutcome } from '../core/state/turn.js';
 import { type Json, isObject, textField } from '../core/text/json.js';
-import { callShape, decisionShape } from '../core/transcript/message-shapes.js';
-import { type Message, type ToolCall, parseCallId } from '../core/transcript/messages.js';
+import { decisionShape, isCall } from '../core/transcript/message-shapes.js';
+import { type Message, parseCallId } from '../core/transcript/messages.js';
 import { findCall } from '../core/transcript/transcript.js';
 import type { Decision } from '../core/transcript/request.js';
 import type { HistoryEvent } from '../history/history-event.js';
@@ -223,10 +223,6 @@ function received(
     return [{ at, type: 'decision', decision: input, ...about }];
   }
   return [{ at, type: 'control', name, input: toJson(input) }];
-}
-
-function isCall(value: unknown): value is ToolCall {
-  return callShape(value, '') === null;
 }
 
 function isAsk(value: unknown): value is Ask {

@@ -3,7 +3,7 @@ import type { RunToolResult } from '../core/run/contract.js';
 import { screenshotNote } from '../core/state/summaries.js';
 import { type Json, errorIn, isObject, parseJson } from '../core/text/json.js';
 import { type ToolSuccess, errorText, lostMessage } from '../core/transcript/call-result.js';
-import { callShape } from '../core/transcript/message-shapes.js';
+import { isCall } from '../core/transcript/message-shapes.js';
 import type { ToolCall } from '../core/transcript/messages.js';
 import { artifact, defaultArtifactName, screenshot } from '../tools/built-in/artifact.js';
 import type { RecordedResult } from '../tools/tool.js';
@@ -84,11 +84,6 @@ function lostResult(
     ? ({ type: 'timeout', message: lost } as const)
     : ({ type: 'tool_error', message } as const);
   return { ok: false, text: errorText(error) };
-}
-
-/** Whether a value is a call of a message. */
-export function isCall(value: unknown): value is ToolCall {
-  return callShape(value, '') === null;
 }
 
 /** Returns what a tool returned, or why it threw. */

@@ -3,6 +3,7 @@ import { InputError } from '../core/errors.js';
 import { isToolResult } from '../core/guards/recorded.js';
 import { type Json, canonicalJson, isObject, textField } from '../core/text/json.js';
 import { failureOf } from '../core/transcript/call-result.js';
+import { isCall } from '../core/transcript/message-shapes.js';
 import { parseCallId } from '../core/transcript/messages.js';
 import type { CurrentActivity } from '../memory/attempt.js';
 import { ToolError } from '../tools/errors.js';
@@ -19,7 +20,6 @@ import {
   type OpenResult,
   abortOf,
   endOf,
-  isCall,
   recordedResults,
   returnedBy,
 } from './recorded-results.js';

@@ -14,6 +14,7 @@ import {
   count,
   fields,
   flag,
+  guard,
   hex,
   json,
   jsonObject,
@@ -203,6 +204,8 @@ export const callShape = fields<ToolCall>({
   confirmed: optional(yes),
   asShown: optional(yes),
 });
+/** Whether a value is a call of a message. */
+export const isCall = guard(callShape);
 
 export const providerShape = fields<ProviderItems>({
   from: text,
