@@ -66,7 +66,8 @@ export type {
 // Audit
 export { auditRuns } from './client/audit.js';
 export { verifyAudit } from './history/audit.js';
-export type { AuditAct, AuditCheck, AuditEntry, AuditFact } from './history/audit.js';
+export type { AuditAct, AuditFact } from './history/audit-acts.js';
+export type { AuditCheck, AuditEntry } from './history/audit.js';
 
 // Encryption
 export type { EncryptionOptions } from './encryption/keyring.js';

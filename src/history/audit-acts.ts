@@ -1,0 +1,208 @@
+import type { Limits } from '../core/definition/definition.js';
+import { actorOf } from '../core/input/turn-context.js';
+import type { RecordedDecision } from '../core/state/state.js';
+import { sha256Hex } from '../core/text/json.js';
+import type { Message } from '../core/transcript/messages.js';
+import { type ExecutedCall, followExecutions } from './executed-calls.js';
+import type { HistoryEvent } from './history-event.js';
+import { type DecisionView, type Projection, createProjector } from './projection.js';
+import { previousRunId } from './segments.js';
+
+/** Something that a person, a program, or a tool has done in a run. It holds digests, never texts. */
+export type AuditAct =
+  | { readonly type: 'started'; readonly agent: string; readonly definition: string | null }
+  /** `message`: its number in the transcript; `digest`: SHA-256 (hex) of its text. */
+  | {
+      readonly type: 'sent';
+      readonly message: number;
+      readonly turn: number;
+      readonly digest: string;
+    }
+  /**
+   * A decision about a request, a pause, other limits, a canceled turn, a closed run, a revoked grant, or
+   * an undo. `refused`: why it had no effect. `limits`: those that apply from then on.
+   */
+  | {
+      readonly type: 'decided';
+      readonly what: RecordedDecision['what'];
+      readonly request?: string;
+      readonly as?: string;
+      readonly call?: string;
+      readonly refused?: string;
+      readonly limits?: Limits;
+    }
+  /**
+   * A tool with a side effect was executed, or may have been. `arguments`: their digest; `ok`: null if it
+   * is unknown whether it succeeded, or took effect at all.
+   */
+  | {
+      readonly type: 'executed';
+      readonly call: string;
+      readonly tool: string;
+      readonly effect: string;
+      readonly arguments: string;
+      readonly ok: boolean | null;
+    }
+  /** The run has called an agent, whose run has entries of its own. */
+  | { readonly type: 'called'; readonly call: string; readonly child: string }
+  | { readonly type: 'cancel-requested' }
+  /** `how`: as Temporal says it; `reason`: that of the outcome. */
+  | { readonly type: 'ended'; readonly how: string; readonly reason: string | null }
+  /** The server has deleted a segment that the archive does not have, or has only the beginning of. */
+  | { readonly type: 'lost'; readonly segment: string }
+  /**
+   * The run was erased. `erasure`: the entry of the erasure log; `complete`: false if something is left of
+   * it.
+   */
+  | { readonly type: 'erased'; readonly erasure: string; readonly complete: boolean };
+
+/** An act with its place, before it is chained. */
+export type AuditFact = AuditAct & {
+  readonly run: string;
+  /** ISO 8601. */
+  readonly at: string;
+  /** Who did it: a claim of 1 to 200 characters; absent if none was made. */
+  readonly by?: string;
+  /** The door that has verified `by`, such as `http`; absent: a claim. */
+  readonly door?: string;
+};
+
+/**
+ * Returns the acts of a run in the order in which it learned of them: a pure function of its histories.
+ * `segments`: the events of each segment, oldest first.
+ */
+export function auditFacts({
+  id: run,
+  segments,
+}: {
+  readonly id: string;
+  readonly segments: readonly (readonly HistoryEvent[])[];
+}): readonly AuditFact[] {
+  const executions = followExecutions();
+  const read = segments.map((events) => readActs(events, executions));
+  const [first] = read;
+  const last = read.at(-1);
+  const began = segments[0]?.find(({ type }) => type === 'started');
+  if (first === undefined || last === undefined || began === undefined) return [];
+  const place = (at: number): Pick<AuditFact, 'run' | 'at'> => ({
+    run,
+    at: new Date(at).toISOString(),
+  });
+  const { input, state } = first.view;
+  const started: AuditFact = {
+    ...place(began.at),
+    type: 'started',
+    agent: input?.agent ?? '',
+    definition: state?.config.definition.hash || null,
+    ...actorOf(input ?? {}),
+  };
+  // A new segment carries messages of the one before.
+  const sent = new Set<number>();
+  const told = read.flatMap(({ acts, view, lastAt }, index): readonly TimedAct[] => {
+    const next = segments[index + 1];
+    if (next === undefined || view.ended !== null) return acts;
+    // The archive got the segment before its end, and the server no longer has it.
+    return [...acts, { at: lastAt, act: { type: 'lost', segment: previousRunId(next) } }];
+  });
+  const acts = told.filter(({ act }) => {
+    if (act.type !== 'sent') return true;
+    const isNew = !sent.has(act.message);
+    sent.add(act.message);
+    return isNew;
+  });
+  const { ended, outcome } = last.view;
+  return [
+    started,
+    ...acts.map(({ at, act, ...who }): AuditFact => ({ ...place(at), ...actorOf(who), ...act })),
+    ...(ended === null
+      ? []
+      : [
+          {
+            ...place(ended.at),
+            type: 'ended',
+            how: ended.how,
+            reason: outcome?.reason ?? null,
+          } as const,
+        ]),
+  ];
+}
+
+interface TimedAct {
+  readonly at: number;
+  readonly by?: string | undefined;
+  readonly door?: string | undefined;
+  readonly act: AuditAct;
+}
+
+/** Returns the acts of a segment in the order in which the run learned of them. */
+function readActs(
+  events: readonly HistoryEvent[],
+  executions: ReturnType<typeof followExecutions>,
+): {
+  readonly acts: readonly TimedAct[];
+  readonly view: Projection;
+  readonly lastAt: number;
+} {
+  const projector = createProjector();
+  const acts: TimedAct[] = [];
+  let before: Pick<Projection, 'decisions' | 'messages'> = { decisions: [], messages: [] };
+  const note = (view: Projection): void => {
+    const fresh = view.messages.slice(before.messages.length).flatMap(sentBy);
+    const decided = view.decisions.slice(before.decisions.length).map(decidedBy);
+    acts.push(...decided, ...fresh);
+    before = view;
+  };
+  for (const event of events) {
+    projector.push(event);
+    note(projector.processed());
+    const { at } = event;
+    const shown = [...executions(event).map(executed), ...actsOf(event)];
+    acts.push(...shown.map((act) => ({ at, act })));
+  }
+  const view = projector.view();
+  note(view);
+  return { acts, view, lastAt: events.at(-1)?.at ?? 0 };
+}
+
+function sentBy(message: Message): readonly TimedAct[] {
+  if (!isFromPerson(message)) return [];
+  const { n, turn, by, door, at, text, blob } = message;
+  const digest = blob?.sha256 ?? sha256Hex(text);
+  return [{ at, by, door, act: { type: 'sent', digest, message: n, turn } }];
+}
+
+function decidedBy({ decision, limits }: DecisionView): TimedAct {
+  const { what, at, by, door, request, as, call, refused } = decision;
+  const act: AuditAct = {
+    type: 'decided',
+    what,
+    ...(request !== undefined && { request }),
+    ...(as !== undefined && { as }),
+    ...(call !== undefined && { call }),
+    ...(refused !== undefined && { refused }),
+    ...(what === 'setLimits' && { limits }),
+  };
+  return { at, by, door, act };
+}
+
+function isFromPerson(message: Message): message is Message & { readonly role: 'user' } {
+  if (message.role !== 'user') return false;
+  const { origin, compacts, side, document } = message;
+  return origin === undefined && compacts === undefined && !side && document === undefined;
+}
+
+function actsOf(event: HistoryEvent): readonly AuditAct[] {
+  switch (event.type) {
+    case 'child-started':
+      return [{ type: 'called', call: event.call, child: event.child }];
+    case 'cancel-requested':
+      return [{ type: 'cancel-requested' }];
+    default:
+      return [];
+  }
+}
+
+function executed({ call, effect, ok }: ExecutedCall): AuditAct {
+  const { id, name, digest } = call;
+  return { type: 'executed', call: id, tool: name, effect, arguments: digest, ok };
+}
