@@ -48,13 +48,18 @@ export type AuditAct =
   | { readonly type: 'cancel-requested' }
   /** `how`: as Temporal says it; `reason`: that of the outcome. */
   | { readonly type: 'ended'; readonly how: string; readonly reason: string | null }
-  /** The server has deleted a segment that the archive does not have, or has only the beginning of. */
+  /**
+   * The server has deleted a segment that the archive does not have, or has only the beginning of.
+   * `segment`: its run id; empty if it is unknown.
+   */
   | { readonly type: 'lost'; readonly segment: string }
   /**
    * The run was erased. `erasure`: the entry of the erasure log; `complete`: false if something is left of
    * it.
    */
-  | { readonly type: 'erased'; readonly erasure: string; readonly complete: boolean };
+  | { readonly type: 'erased'; readonly erasure: string; readonly complete: boolean }
+  /** An entry of the erasure log cannot be read. It may be about any run, so `run` is empty. */
+  | { readonly type: 'damaged'; readonly erasure: string };
 
 /** An act with its place, before it is chained. */
 export type AuditFact = AuditAct & {

@@ -2,8 +2,9 @@ import type { Client } from '@temporalio/client';
 import { NoRunError } from '../core/errors.js';
 import { type Json, canonicalJson, isObject, parseJson, sha256Hex } from '../core/text/json.js';
 import type { Archive } from '../storage/blob-store.js';
-import { type ErasureRecord, readRecords } from '../storage/erasure-log.js';
+import { type ErasureRecord, erasureTime, readRecords } from '../storage/erasure-log.js';
 import { type AuditFact, auditFacts } from './audit-acts.js';
+import { type BegunRun, begunRuns } from './called-runs.js';
 import { readRun } from './read-run.js';
 import { readSegments } from './segments.js';
 
@@ -80,15 +81,19 @@ interface AuditSources {
 
 /**
  * Reads the log of runs, and of the agents that they have called, from the server or the archive. Of an
- * erased run, the erasure log has who erased it, and when. Rejects with a `NoRunError` for an unknown run.
+ * erased run, the erasure log has who erased it, and when. Rejects with a `NoRunError` for an unknown run,
+ * and with the error of the server or the archive for one that cannot be read.
  */
 export async function readAudit(
   { client, archive }: AuditSources,
   ids: readonly string[],
 ): Promise<readonly AuditEntry[]> {
-  const facts: AuditFact[] = [];
   const log = archive.erasure;
-  const { records } = log ? await readRecords(log, client.options.namespace) : { records: [] };
+  const { records, damaged } = log
+    ? await readRecords(log, client.options.namespace)
+    : { records: [], damaged: [] };
+  const facts: AuditFact[] = damaged.map(damagedFact);
+  const begun = new Map<string, BegunRun>();
   const seen = new Set<string>();
   const waiting = [...ids];
   for (let id = waiting.shift(); id !== undefined; id = waiting.shift()) {
@@ -97,25 +102,37 @@ export async function readAudit(
     // A later run may have the id again.
     const erased = erasuresOf(id, records);
     facts.push(...erased);
-    const isGiven = ids.includes(id);
     const reading = await readRun(client, id, { archive }).catch((error: unknown) => {
-      const isErased = erased.length > 0 && NoRunError.isInstance(error);
-      if (isGiven && !isErased) throw error;
+      const isAllowed = erased.length > 0 || !ids.includes(id);
+      if (!isAllowed || !NoRunError.isInstance(error)) throw error;
       return null;
     });
-    if (reading === null) continue;
+    const gone = erased.length > 0 ? undefined : begun.get(id);
+    if (reading === null) {
+      if (gone !== undefined) facts.push(lostFact(id, gone.at, gone.runId));
+      continue;
+    }
     const { segments, lost } = await readSegments({ client, archive }, reading);
     const own = auditFacts({ id, segments });
-    const at = own[0]?.at ?? new Date(0).toISOString();
-    if (lost !== null) facts.push({ run: id, at, type: 'lost', segment: lost });
-    facts.push(...own);
     const { description, view, runId } = reading;
-    const last = facts.at(-1)?.at ?? at;
+    if (lost !== null) facts.push(lostFact(id, segments[0]?.[0]?.at ?? 0, lost));
+    facts.push(...own);
     if (description === null && view.ended === null)
-      facts.push({ run: id, at: last, type: 'lost', segment: runId });
+      facts.push(lostFact(id, segments.at(-1)?.at(-1)?.at ?? 0, runId));
+    for (const [child, one] of begunRuns(segments)) begun.set(child, one);
     waiting.push(...own.flatMap((fact) => (fact.type === 'called' ? fact.child : [])));
   }
   return chainAudit(facts);
+}
+
+/** `at`: Unix time in ms. */
+function lostFact(run: string, at: number, segment: string): AuditFact {
+  return { run, at: new Date(at).toISOString(), type: 'lost', segment };
+}
+
+function damagedFact(erasure: string): AuditFact {
+  const at = new Date(erasureTime(erasure)).toISOString();
+  return { run: '', at, type: 'damaged', erasure };
 }
 
 /** Returns the erasures of earlier runs with this id. */

@@ -215,7 +215,7 @@ function decodeSummary(raw: RawEvent): string {
 
 type ChildEvent = Extract<
   HistoryEvent,
-  { type: 'child-started' | 'child-ended' | 'child-existed' }
+  { type: 'child-started' | 'child-began' | 'child-ended' | 'child-existed' }
 >;
 
 /** Decodes an event of the run of a called agent; null for all other events. */
@@ -225,6 +225,9 @@ function decodeChildEvent(raw: RawEvent): EventBody<ChildEvent> | null {
     const child = initiated.workflowId ?? '';
     return { type: 'child-started', call: nameInCalledId(child), child };
   }
+  const began = raw.childWorkflowExecutionStartedEventAttributes?.workflowExecution;
+  if (began)
+    return { type: 'child-began', child: began.workflowId ?? '', runId: began.runId ?? '' };
   const {
     childWorkflowExecutionCompletedEventAttributes: completed,
     childWorkflowExecutionFailedEventAttributes: failed,

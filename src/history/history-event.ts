@@ -75,7 +75,10 @@ export type HistoryEvent = { readonly id: number; readonly at: number } & (
   | { readonly type: 'signal'; readonly name: string; readonly input: unknown }
   /** The workflow changed its memo, as it does at the end of a turn. */
   | { readonly type: 'memo'; readonly fields: Readonly<Record<string, unknown>> }
+  /** The workflow has called an agent, whose run is yet to begin. */
   | { readonly type: 'child-started'; readonly call: string; readonly child: string }
+  /** The server has begun the run of a called agent. */
+  | { readonly type: 'child-began'; readonly child: string; readonly runId: string }
   /** The server already has a run with this id. The caller follows it, or starts it again. */
   | { readonly type: 'child-existed'; readonly call: string }
   | {

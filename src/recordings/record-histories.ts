@@ -26,7 +26,7 @@ import {
 } from './recording.js';
 
 /** The events of a run, segment by segment, oldest first. */
-interface RunEvents {
+export interface RunEvents {
   readonly id: string;
   readonly segments: readonly (readonly HistoryEvent[])[];
 }

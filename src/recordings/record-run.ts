@@ -4,10 +4,11 @@ import { type RunLike, idOf } from '../client/control.js';
 import { partsOfClient } from '../client/create-client.js';
 import { InputError, NoRunError } from '../core/errors.js';
 import { visible } from '../core/state/summaries.js';
+import { begunRuns } from '../history/called-runs.js';
 import { readRun } from '../history/read-run.js';
 import { readSegments } from '../history/segments.js';
 import type { Archive, BlobStore } from '../storage/blob-store.js';
-import { calledRuns, recordEvents } from './record-histories.js';
+import { type RunEvents, calledRuns, recordEvents } from './record-histories.js';
 import { type RecordedRun, type Recording, blobsIn, createRecording } from './recording.js';
 import { findSecret, withoutSecretsIn } from './secrets.js';
 
@@ -28,7 +29,7 @@ interface RecordSources {
  * Records a run that has happened, also one that is open, or that only the archive still has: a pure
  * function of its histories and of those of the agents that it has called. Nothing has to be prepared
  * before. Rejects with a `NoRunError` for an unknown run, and with an `InputError` if a part of the
- * run is lost, or if the recording would contain a secret that this process knows or a text with the
+ * run, or of one that it has called, is lost, or if the recording would contain a secret that this process knows or a text with the
  * form of a key; the message names its place.
  *
  * @example
@@ -56,12 +57,19 @@ export async function recordFrom(
   { redact = false }: RecordOptions = {},
 ): Promise<Recording> {
   const runs: RecordedRun[] = [];
+  const begun = new Set<string>();
   const waiting = [id];
   for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
     if (runs.some((run) => run.id === next)) continue;
-    const run = await recordOne(sources, next, runs.length === 0);
-    if (run === null) continue;
+    const isRoot = runs.length === 0;
+    const read = await readOne(sources, { id: next, isRoot, hasBegun: begun.has(next) });
+    const run = read && recordEvents(read);
+    if (read === null || run === null) {
+      if (isRoot) throw notBegun(id);
+      continue;
+    }
     runs.push(run);
+    for (const child of begunRuns(read.segments).keys()) begun.add(child);
     waiting.push(...calledRuns(run));
   }
   const blobs = await readBlobs(sources.blobs, runs);
@@ -74,30 +82,39 @@ export async function recordFrom(
   );
 }
 
-/** Records one run; null for a called run that does not exist or has not begun. */
-async function recordOne(
+function notBegun(id: string): InputError {
+  return new InputError(
+    `run: expected a run that a worker has begun, got "${visible(id)}", which has not started`,
+  );
+}
+
+/** Reads the events of one run; null for a run that was to be called, and of which nothing exists. */
+async function readOne(
   { client, archive }: RecordSources,
-  id: string,
-  isRoot: boolean,
-): Promise<RecordedRun | null> {
+  {
+    id,
+    isRoot,
+    hasBegun,
+  }: { readonly id: string; readonly isRoot: boolean; readonly hasBegun: boolean },
+): Promise<RunEvents | null> {
   const reading = await readRun(client, id, { archive }).catch((error: unknown) => {
     if (isRoot || !NoRunError.isInstance(error)) throw error;
     return null;
   });
-  if (reading === null) return null;
-  const { segments, lost } = await readSegments({ client, archive }, reading);
-  if (lost !== null) {
+  if (reading === null && hasBegun) {
     throw new InputError(
-      `run: expected all segments of "${visible(id)}", got none for ${lost}: the server has deleted ` +
-        'it, and the archive does not have it',
+      `run: expected all runs that it has called, got none for "${visible(id)}": ${DELETED}`,
     );
   }
-  const run = recordEvents({ id, segments });
-  if (run !== null || !isRoot) return run;
+  if (reading === null) return null;
+  const { segments, lost } = await readSegments({ client, archive }, reading);
+  if (lost === null) return { id, segments };
   throw new InputError(
-    `run: expected a run that a worker has begun, got "${visible(id)}", which has not started`,
+    `run: expected all segments of "${visible(id)}", got none for ${lost}: ${DELETED}`,
   );
 }
+
+const DELETED = 'the server has deleted it, and the archive does not have it';
 
 /** Reads every text to which the runs refer. */
 async function readBlobs(

@@ -36,6 +36,11 @@ export function newErasureName(now: number): string {
   return `${String(now).padStart(15, '0')}-${randomUUID()}`;
 }
 
+/** Returns when an entry got its name: Unix time in ms; 0 if the name is not of this form. */
+export function erasureTime(name: string): number {
+  return Number(/^\d{15}(?=-)/.exec(name)?.[0] ?? 0);
+}
+
 export async function writeRecord(log: ArchiveErasure, record: ErasureRecord): Promise<void> {
   await log.record(record.erasure, JSON.stringify(record));
 }

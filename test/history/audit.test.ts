@@ -1,4 +1,4 @@
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { z } from 'zod';
@@ -12,6 +12,8 @@ import {
   verifyAudit,
 } from '../../src/client.js';
 import { sha256Hex } from '../../src/core/text/json.js';
+import { ArchiveError } from '../../src/storage/blob-store.js';
+import { openStores } from '../../src/storage/file-stores.js';
 import { replyCall, replyText, scriptedModel } from '../../src/testing.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { forgetSegments } from '../support/forget-run.js';
@@ -238,6 +240,59 @@ describe('perdure audit', () => {
   ])('refuses %j', async (options, message) => {
     await expect(runInProcess(audit, options, place)).rejects.toThrow(message);
   });
+});
+
+describe('a called run', () => {
+  const called = (): string => {
+    const entry = entries.find(({ type }) => type === 'called');
+    if (entry?.type !== 'called') throw new Error('no run was called');
+    return entry.child;
+  };
+
+  test('that is gone is lost', async () => {
+    const child = called();
+    rig.exempt('the test deletes it', child);
+    const parts = await segmentsOf(rig.client, child);
+    const runIds = parts.map(({ runId }) => runId);
+    await forgetSegments(rig.client, child, runIds);
+    const log = await auditRuns(client, [id]);
+    const rest = entries.filter(({ run }) => run !== child);
+    expect(told(log)).toEqual([...told(rest), 'lost']);
+    expect(log.at(-1)).toMatchObject({ run: child, type: 'lost', segment: runIds[0] });
+    await expect(auditRuns(client, [child])).rejects.toThrow(/there is no run/);
+  });
+
+  test('that cannot be read makes the log fail', async () => {
+    const { archive } = openStores(rig.home);
+    const message = 'the archive is locked';
+    const locked = await createClient({
+      client: rig.client,
+      home: rig.home,
+      archive: {
+        ...archive,
+        list: async (run) => {
+          if (run.id === called()) throw new ArchiveError(message, { kind: 'unreadable' });
+          return await archive.list(run);
+        },
+      },
+    });
+    await expect(auditRuns(locked, [id])).rejects.toThrow(message);
+  });
+});
+
+test('a damaged entry of the erasure log is in the audit log, and the command notes it', async () => {
+  const erasure = '001700000000000-x';
+  await openStores(rig.home).archive.erasure?.record(erasure, '{');
+  const [first] = await auditRuns(client, [id]);
+  expect(first).toMatchObject({
+    run: '',
+    at: new Date(1_700_000_000_000).toISOString(),
+    type: 'damaged',
+    erasure,
+  });
+  const { stderr } = await runInProcess(audit, { ids: [id] }, place);
+  expect(stderr).toContain(`The entry ${erasure} of the erasure log is damaged`);
+  await rm(join(rig.home, 'archive', '_erasures'), { recursive: true });
 });
 
 test('the audit log of a deleted run says what the archive has, and that the rest is lost', async () => {

@@ -18,9 +18,11 @@ import {
 } from '../../src/testing.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { CANARIES, CANARY_NAMES } from '../support/canaries.js';
+import { forgetSegments } from '../support/forget-run.js';
 import { runInProcess } from '../support/in-process.js';
 import { createMemoryRig } from '../support/memory-rig.js';
 import type { Rig } from '../support/rig.js';
+import { segmentsOf } from '../support/segments.js';
 
 const LONG = 'many words '.repeat(20_000);
 
@@ -234,4 +236,18 @@ describe('a secret in a recording', () => {
     });
     expect(findSecret(recording)).toBeNull();
   });
+});
+
+test('a run of which a called one is gone is not recorded', async () => {
+  const child = recording.runs[1]?.id ?? '';
+  rig.exempt('the test deletes it', child);
+  const segments = await segmentsOf(rig.client, child);
+  await forgetSegments(
+    rig.client,
+    child,
+    segments.map(({ runId }) => runId),
+  );
+  await expect(recordRun(client, id)).rejects.toThrow(
+    `run: expected all runs that it has called, got none for "${child}"`,
+  );
 });

@@ -59,15 +59,16 @@ async function writeLog(
       'ids: expected ids of runs, or --tag, --since, or --before; give one of both',
     );
   }
+  const { archive } = await context.stores();
+  const records = await erasures(context);
   const runs = isFiltered
-    ? await idsOf(context, {
+    ? await idsOf(context, records, {
         ...(tag && { tag }),
         ...(since !== undefined && { since }),
         ...(before !== undefined && { before }),
       })
     : ids;
-  const { archive } = await context.stores();
-  const erased = new Set((await erasures(context)).flatMap((one) => one.runs.map(({ id }) => id)));
+  const erased = new Set(records.flatMap((one) => one.runs.map(({ id }) => id)));
   for (const id of ids) if (!erased.has(id)) await openRun(context, id, { archive: true });
   const entries = await readAudit({ client: await context.client(), archive }, runs);
   const text = entries.map((entry) => `${JSON.stringify(entry)}\n`).join('');
@@ -77,17 +78,29 @@ async function writeLog(
   return EXIT.completed;
 }
 
+/** Returns the entries of the erasure log; notes those that cannot be read. */
 async function erasures(context: CliContext): Promise<readonly ErasureRecord[]> {
   const { erasure } = (await context.stores()).archive;
+  if (erasure === undefined) return [];
   const { namespace } = (await context.client()).options;
-  return erasure ? (await readRecords(erasure, namespace)).records : [];
+  const { records, damaged } = await readRecords(erasure, namespace);
+  for (const name of damaged) {
+    context.note(
+      `The entry ${visible(name)} of the erasure log is damaged, so the log may lack an erasure; restore it from a backup.`,
+    );
+  }
+  return records;
 }
 
 /**
  * Returns the ids of all runs that the filter matches, oldest first. Without a tag, runs that were
  * erased in this time come first: nothing else is known of them.
  */
-async function idsOf(context: CliContext, filter: ListFilter): Promise<readonly string[]> {
+async function idsOf(
+  context: CliContext,
+  records: readonly ErasureRecord[],
+  filter: ListFilter,
+): Promise<readonly string[]> {
   noteServer(context, await context.server());
   const client = await context.client();
   const ids: string[] = [];
@@ -104,7 +117,7 @@ async function idsOf(context: CliContext, filter: ListFilter): Promise<readonly 
   const erased =
     filter.tag !== undefined
       ? []
-      : (await erasures(context)).flatMap((one) => {
+      : records.flatMap((one) => {
           const at = Date.parse(one.startedAt);
           const isMatch = at >= (since ?? 0) && at < (before ?? Number.POSITIVE_INFINITY);
           return isMatch ? one.runs.map(({ id }) => id) : [];
@@ -126,7 +139,7 @@ async function write(file: string, text: string): Promise<void> {
 function noteHead(context: CliContext, entries: readonly AuditEntry[], out?: string): void {
   const last = entries.at(-1);
   if (last === undefined) return context.note('No runs match, so the log is empty.');
-  const runs = new Set(entries.map(({ run }) => run)).size;
+  const runs = new Set(entries.flatMap(({ type, run }) => (type === 'damaged' ? [] : run))).size;
   const where = out === undefined ? '' : ` written to ${visible(out)}`;
   context.note(
     `${formatCount(entries.length, 'entry', 'entries')} of ${formatCount(runs, 'run')}${where}; keep the head elsewhere: ${last.hash}`,

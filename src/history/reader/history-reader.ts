@@ -195,6 +195,7 @@ export function readEvent(reader: HistoryReader, event: HistoryEvent): void {
       return processTaskIfDue(reader, event.id);
     case 'attempted':
       return noteAttempt(run, event);
+    case 'child-began':
     case 'other':
       return;
     case 'patched':
