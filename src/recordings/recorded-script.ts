@@ -45,7 +45,16 @@ function take(one: Received | undefined): Action | undefined {
 export function recordedScript(
   recording: Recording,
   root: RecordedRun,
-  { found, decisions }: { readonly found: Found; readonly decisions: readonly PlacedDecision[] },
+  {
+    found,
+    decisions,
+    idOf,
+  }: {
+    readonly found: Found;
+    readonly decisions: readonly PlacedDecision[];
+    /** Returns the recorded id of a run of the rerun. */
+    readonly idOf: (id: string) => string;
+  },
 ): { readonly options: MemoryOptions; readonly moments: Moments } {
   const { received, steering } = receivedBy(recording, root);
   let steps = 0;
@@ -60,15 +69,16 @@ export function recordedScript(
   };
   const isBefore = (one: Received, { run, fact }: PlacedDecision): boolean =>
     run === root ? one.index < root.facts.indexOf(fact) : one.at < fact.at;
-  const decide = (request: Request, runId: string): Action => {
+  const decide = (request: Request, asking: string): Action => {
+    const runId = idOf(asking);
     const open = decisions.filter(({ run, isUsed }) => !isUsed && run.id === runId);
     const same = open.filter(({ fact }) => isAbout(request, fact));
     const next = same.find(({ fact }) => fact.decision.request === request.id) ?? same[0];
-    const asking = recording.runs.find(({ id }) => id === runId);
+    const recorded = recording.runs.find(({ id }) => id === runId);
     if (next === undefined) {
       // After a divergence, requests are its consequences.
-      if (found.divergence === null && !wasLeftUndecided(request, asking)) {
-        const { agent } = asking ?? root;
+      if (found.divergence === null && !wasLeftUndecided(request, recorded)) {
+        const { agent } = recorded ?? root;
         const divergence = undecided(request, { agent, open: open.map(({ fact }) => fact) });
         found.request ??= { run: runId, request, divergence };
       }

@@ -48,8 +48,10 @@ interface RecordedTools {
    * make the same calls at other places.
    */
   readonly isSameModel: boolean;
-  /** Returns the activity whose code calls this. */
+  /** Returns the activity whose code calls this, with the recorded id of its run. */
   readonly current: () => CurrentActivity | null;
+  /** Returns the recorded id of a run of the rerun. */
+  readonly idOf: (id: string) => string;
 }
 
 /**
@@ -57,7 +59,7 @@ interface RecordedTools {
  * `InputError` for an agent with MCP servers, whose tools are not known here.
  */
 export function withRecordedTools(agent: Agent, given: RecordedTools): Agent {
-  const { recording, live, found } = given;
+  const { recording, live, found, idOf } = given;
   const results = recording.runs.flatMap((run) => recordedResults(run, recording));
   const verified = recordedVerifications(recording);
   const made = new Map<Agent, Agent>();
@@ -82,7 +84,7 @@ export function withRecordedTools(agent: Agent, given: RecordedTools): Agent {
         find: (
           { query }: { readonly query: string },
           { run }: { readonly run: { readonly id: string; readonly turn: number } },
-        ) => documentsOf(recording, { ...run, query, agent: one.name, found }),
+        ) => documentsOf(recording, { ...run, id: idOf(run.id), query, agent: one.name, found }),
       },
       // It would save the turn a second time.
       remember: one.remember && { ...one.remember, save: () => undefined },
@@ -101,10 +103,11 @@ interface ToolsOf extends RecordedTools {
 }
 
 function recordedTool(tool: Tool, given: ToolsOf): Tool {
-  const { agent, results, recording, found, current } = given;
+  const { agent, results, recording, found, current, idOf } = given;
   return {
     ...tool,
-    async executeParsed(input, context) {
+    async executeParsed(input, { run, ...rest }) {
+      const context = { ...rest, run: { ...run, id: idOf(run.id) } };
       const made: ComparedCall = { tool: tool.name, arguments: toPlain(input) };
       const next = resultOf(made, context, { ...given, effect: tool.effect });
       if (next !== undefined) {

@@ -6,6 +6,7 @@ import { isObject } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
 import type { Outcome } from '../core/transcript/outcome.js';
 import { decodeEvent } from '../history/decode-event.js';
+import type { CurrentActivity } from '../memory/attempt.js';
 import type { MemoryRun } from '../memory/memory-run.js';
 import type { Model } from '../models/model.js';
 import type { ModelEntry } from '../models/model-entry.js';
@@ -98,19 +99,29 @@ export async function rerun(
   }
   checkLiveTools(tools);
   const found: Found = { divergence: null, request: null, failure: null };
-  const [{ playPartly }, { createScript }, { currentActivity: current }] = await Promise.all([
+  const [{ playPartly }, { createScript }, { currentActivity }] = await Promise.all([
     import('../memory/run-in-memory.js'),
     import('../memory/script.js'),
     import('../memory/attempt.js'),
   ]);
   const isSameModel = model === undefined;
-  const own = withRecordedTools(agent, { recording, live: tools, found, isSameModel, current });
+  const idOf = recordedIds(recording);
+  const current = (): CurrentActivity | null => {
+    const activity = currentActivity();
+    return activity && { ...activity, run: idOf(activity.run) };
+  };
+  const shared = { recording, live: tools, found, isSameModel, current, idOf };
+  const own = withRecordedTools(agent, shared);
   const used =
     model === undefined
       ? recordedModel(recording, { found, current })
       : candidateModel(await modelFrom(model), found);
   const decisions = factsOf(recording, 'decision').map((placed) => ({ ...placed, isUsed: false }));
-  const { options: scripted, moments } = recordedScript(recording, root, { found, decisions });
+  const { options: scripted, moments } = recordedScript(recording, root, {
+    found,
+    decisions,
+    idOf,
+  });
   const options = {
     ...scripted,
     model: used,
@@ -128,7 +139,7 @@ export async function rerun(
   // What a model did not reply says nothing about what it would do.
   const isFound = found.divergence !== null || found.request !== null;
   if (error !== null && !isFound && found.failure !== null) throw found.failure;
-  const again = recordingOf(run, recording);
+  const again = withRunIds(recordingOf(run, recording), idOf);
   const compared = model === undefined ? 'all' : 'calls';
   const different =
     earlierOf(found.divergence, firstDifference(recording, again, compared)) ??
@@ -140,6 +151,34 @@ export async function rerun(
   if (error !== null && !isOpen && divergence === null) throw error.cause;
   const { outcome, transcript, effects, requests } = run;
   return { divergence, outcome, recording: again, transcript, effects, requests };
+}
+
+/**
+ * Returns a function that returns the recorded id of a run of the rerun. The id of a called run ends
+ * with a part of the key of its call, and the key depends on the server's run id of the first caller,
+ * which is another one in a rerun. A run that is not recorded keeps its id.
+ */
+function recordedIds({ runs }: Recording): (id: string) => string {
+  const ids = runs.map(({ id }) => id);
+  const [root = ''] = ids;
+  const byPlace = new Map(ids.map((id) => [placeOf(id, root), id]));
+  return (id) => (ids.includes(id) ? id : (byPlace.get(placeOf(id, root)) ?? id));
+}
+
+/** Returns the calls that lead to a run: its id without the keys. */
+function placeOf(id: string, root: string): string {
+  if (!id.startsWith(`${root}/`)) return id;
+  return id.slice(root.length).replace(/-[0-9a-f]{16}(?=\/|$)/g, '');
+}
+
+/** Returns a recording in which each run has the id that `idOf` returns. */
+function withRunIds({ runs, ...rest }: Recording, idOf: (id: string) => string): Recording {
+  const renamed = runs.map(({ id, facts, ...run }): RecordedRun => ({
+    ...run,
+    id: idOf(id),
+    facts: facts.map((fact) => (fact.type === 'called' ? { ...fact, run: idOf(fact.run) } : fact)),
+  }));
+  return { ...rest, runs: renamed };
 }
 
 /** Returns the recorded model under the names that the runs have called it by, with its facts. */
