@@ -140,6 +140,7 @@ export type {
   RecordedFact,
   RecordedRequest,
   RecordedRun,
+  TurnOutput,
   Recording,
 } from './recordings/recording.js';
 export type { Spent } from './core/state/turn.js';

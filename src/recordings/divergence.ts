@@ -32,7 +32,7 @@ export interface Divergence {
    * - `request`: a person was asked, and the recording has no decision about it; or it has one, and
    *   nobody was asked (`actual` is null)
    * - `message`: a message has other words
-   * - `outcome`: the run ended otherwise
+   * - `outcome`: the run ended otherwise, or a turn of it gave another `output`
    */
   readonly kind: 'call' | 'model' | 'request' | 'message' | 'outcome';
   /** What the rerun did; null if it did nothing here. */
@@ -148,12 +148,43 @@ export function firstDifference(
 ): Divergence | null {
   const found = recorded.runs.flatMap((run, index): readonly Divergence[] => {
     const other = actual.runs.find(({ id }) => id === run.id);
-    // A run that was not called is a difference of its caller.
-    const isMissing = other === undefined && index > 0;
-    const difference = isMissing ? null : differenceOf(run, other ?? notBegun(run), compared);
+    const difference =
+      other === undefined && index > 0
+        ? nodeCall(run, recorded)
+        : differenceOf(run, other ?? notBegun(run), compared);
     return difference === null ? [] : [difference];
   });
-  return found[0] ?? null;
+  const [first] = found;
+  if (first !== undefined) return first;
+  const added = actual.runs.find(({ id }) => recorded.runs.every((one) => one.id !== id));
+  const call = added === undefined ? null : nodeCall(added, actual);
+  if (call === null) return null;
+  return createDivergence({ ...call, actual: call.recorded, recorded: call.actual });
+}
+
+/**
+ * Returns the difference of a run that only one of two recordings has, if a node of a graph has called
+ * it. Null for any other: its call is a message, and a difference of its caller.
+ */
+function nodeCall(run: RecordedRun, { runs }: Recording): Divergence | null {
+  for (const { agent, facts, messages } of runs) {
+    const fact = facts.find((one) => one.type === 'called' && one.run === run.id);
+    if (fact?.type !== 'called') continue;
+    const isSaid = messages.some(
+      (one) => one.role === 'assistant' && one.calls?.some(({ id }) => id === fact.call),
+    );
+    if (isSaid) return null;
+    const { message, input, args } = run.input;
+    const given = {
+      ...(message !== undefined && { message }),
+      ...(input && { input }),
+      ...(args && { args }),
+    };
+    const recorded = { tool: run.agent, arguments: given };
+    const { turn = 1 } = messages.findLast(({ at }) => at <= fact.at) ?? {};
+    return createDivergence({ agent, turn, step: 0, kind: 'call', actual: null, recorded });
+  }
+  return null;
 }
 
 /** Returns the outcome of a run, or, while it is open, of its last turn. */
@@ -222,11 +253,24 @@ function differenceOf(
         isComparedCall(other.value) && { nearest: nearestCall(other.value, calls) }),
     });
   }
-  const [end, newEnd] = [recorded, actual].map((run) => endOf(run, compared));
-  if (end === undefined || newEnd === undefined || canonicalJson(end) === canonicalJson(newEnd))
-    return null;
   if (isUnknown && actual.outcome === null) return null;
+  return endDifference(recorded, actual, compared);
+}
+
+/** Returns the difference in how a run, or one of its turns, ended; null if there is none. */
+function endDifference(
+  recorded: RecordedRun,
+  actual: RecordedRun,
+  compared: Compared,
+): Divergence | null {
+  const { agent } = recorded;
   const turn = recorded.messages.at(-1)?.turn ?? 1;
+  const [end, newEnd] = [recorded, actual].map((run) => endOf(run, compared));
+  const isSame = canonicalJson(end ?? null) === canonicalJson(newEnd ?? null);
+  const other = compared === 'all' ? otherOutput(recorded, actual) : null;
+  if (other !== null && (isSame || other.turn < turn))
+    return createDivergence({ agent, step: 0, kind: 'outcome', ...other });
+  if (isSame || end === undefined || newEnd === undefined) return null;
   const error = hasFailed(actual) ? lastOutcome(actual)?.error : undefined;
   return createDivergence({
     agent,
@@ -236,6 +280,32 @@ function differenceOf(
     actual: isObject(newEnd) && error !== undefined ? { ...newEnd, error } : newEnd,
     recorded: end,
   });
+}
+
+/**
+ * Returns the first turn whose `output` differs: the value that a parser, a schema, or a function has
+ * made, and that no message need have. Returns null if there is none.
+ */
+function otherOutput(
+  recorded: RecordedRun,
+  actual: RecordedRun,
+): Pick<Divergence, 'turn' | 'actual' | 'recorded'> | null {
+  const isOld = recorded.outputs === undefined;
+  const [before, after] = [recorded, actual].map((run) => outputsOf(run, isOld));
+  const turns = [...new Set([...(before?.keys() ?? []), ...(after?.keys() ?? [])])];
+  for (const turn of turns.toSorted((one, other) => one - other)) {
+    const [one = null, other = null] = [before?.get(turn), after?.get(turn)];
+    if (canonicalJson(one) === canonicalJson(other)) continue;
+    return { turn, actual: { output: other }, recorded: { output: one } };
+  }
+  return null;
+}
+
+/** Returns the outputs of a run by their turns. `isLast`: only that of its last turn. */
+function outputsOf(run: RecordedRun, isLast: boolean): ReadonlyMap<number, Json> {
+  if (!isLast) return new Map(run.outputs?.map(({ turn, output }) => [turn, output]));
+  const output = lastOutcome(run)?.output ?? null;
+  return new Map(output === null ? [] : [[run.messages.at(-1)?.turn ?? 1, output]]);
 }
 
 function hasFailed(run: RecordedRun): boolean {

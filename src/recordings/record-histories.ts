@@ -22,6 +22,7 @@ import {
   type RecordedFact,
   type RecordedRequest,
   type RecordedRun,
+  type TurnOutput,
   subjectOf,
 } from './recording.js';
 
@@ -60,9 +61,16 @@ export function recordEvents({ id, segments }: RunEvents): RecordedRun | null {
     messages,
     outcome: last.outcome,
     ...(last.ended === null && { lastTurn: getOutcome(last.state) }),
+    outputs: views.flatMap((view) => outputsIn(view)),
     undecided: [...undecided.values()],
     spent: last.state.total,
   };
+}
+
+function outputsIn({ turns }: Projection): readonly TurnOutput[] {
+  return turns.flatMap(({ turn, outcome: { output } }) =>
+    output === null ? [] : [{ turn, output }],
+  );
 }
 
 function messagesIn(views: readonly Projection[]): readonly Message[] {

@@ -40,6 +40,7 @@ import {
   type RecordedRequest,
   type RecordedRun,
   type Recording,
+  type TurnOutput,
   blobsIn,
 } from './recording.js';
 
@@ -130,6 +131,7 @@ const recorded = fields<RecordedRun>({
   messages: list(messageShape),
   outcome: nullable(outcomeShape),
   lastTurn: optional(nullable(outcomeShape)),
+  outputs: optional(list(fields<TurnOutput>({ turn: count, output: json }))),
   undecided: optional(list(aboutShape)),
   spent: spentShape,
 });

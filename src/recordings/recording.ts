@@ -112,6 +112,12 @@ export function subjectOf({ kind, tool, ...request }: Request): RecordedRequest 
 /** Their words are their subject. */
 const SHOWN: readonly RequestKind[] = ['question', 'plan'];
 
+/** The `output` of a turn. */
+export interface TurnOutput {
+  readonly turn: number;
+  readonly output: Json;
+}
+
 /** One run of a recording: the recorded run itself, or that of an agent that it called. */
 export interface RecordedRun {
   readonly id: string;
@@ -137,6 +143,11 @@ export interface RecordedRun {
    * ended, and in older recordings.
    */
   readonly lastTurn?: Outcome | null;
+  /**
+   * What the turns that have ended gave as their `output`, oldest first, without those that gave none.
+   * Absent in older recordings, which have only that of the outcome.
+   */
+  readonly outputs?: readonly TurnOutput[];
   /**
    * The requests without a decision: they expired, were withdrawn, or were still open. Absent in older
    * recordings.
