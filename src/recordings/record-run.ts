@@ -4,10 +4,12 @@ import { type RunLike, idOf } from '../client/control.js';
 import { partsOfClient } from '../client/create-client.js';
 import { InputError, NoRunError } from '../core/errors.js';
 import { visible } from '../core/state/summaries.js';
+import { sha256Hex } from '../core/text/json.js';
 import { begunRuns } from '../history/called-runs.js';
 import { readRun } from '../history/read-run.js';
 import { readSegments } from '../history/segments.js';
 import type { Archive, BlobStore } from '../storage/blob-store.js';
+import { type BlobNames, renameBlobsIn } from './blob-names.js';
 import { type RunEvents, calledRuns, recordEvents } from './record-histories.js';
 import { type RecordedRun, type Recording, blobsIn, createRecording } from './recording.js';
 import { findSecret, withoutSecretsIn } from './secrets.js';
@@ -28,9 +30,10 @@ interface RecordSources {
 /**
  * Records a run that has happened, also one that is open, or that only the archive still has: a pure
  * function of its histories and of those of the agents that it has called. Nothing has to be prepared
- * before. Rejects with a `NoRunError` for an unknown run, and with an `InputError` if a part of the
- * run, or of one that it has called, is lost, or if the recording would contain a secret that this process knows or a text with the
- * form of a key; the message names its place.
+ * before. Rejects with a `NoRunError` for an unknown run, with an `UnreadableError` for one that a newer
+ * version of perdure wrote, and with an `InputError` if a part of the run, or of one that it has called,
+ * is lost, or if the recording would contain a secret that this process knows or a text with the form of
+ * a key; the message names its place.
  *
  * @example
  * ```ts
@@ -72,8 +75,8 @@ export async function recordFrom(
     for (const child of begunRuns(read.segments).keys()) begun.add(child);
     waiting.push(...calledRuns(run));
   }
-  const blobs = await readBlobs(sources.blobs, runs);
-  const recording = createRecording(runs, blobs);
+  const { blobs, names } = await readBlobs(sources.blobs, runs);
+  const recording = createRecording(renameBlobsIn(runs, names), blobs);
   if (redact) return withoutSecretsIn(recording);
   const secret = findSecret(recording);
   if (secret === null) return recording;
@@ -116,16 +119,20 @@ async function readOne(
 
 const DELETED = 'the server has deleted it, and the archive does not have it';
 
-/** Reads every text to which the runs refer. */
+/**
+ * Reads every text to which the runs refer. A reference names what is stored, which may be encrypted;
+ * a recording has the text, under the name of the text.
+ */
 async function readBlobs(
   store: BlobStore,
   runs: readonly RecordedRun[],
-): Promise<Readonly<Record<string, string>>> {
-  const names = [...blobsIn(runs).keys()].toSorted();
+): Promise<{ readonly blobs: Readonly<Record<string, string>>; readonly names: BlobNames }> {
+  const stored = [...blobsIn(runs).keys()].toSorted();
   const texts = await Promise.all(
-    names.map(async (sha256) => {
+    stored.map(async (sha256) => {
       try {
-        return [sha256, await store.get({ sha256 })] as const;
+        const text = await store.get({ sha256 });
+        return { sha256, text, name: sha256Hex(text) };
       } catch (error) {
         const reason = error instanceof Error ? error.message : String(error);
         throw new InputError(
@@ -137,5 +144,9 @@ async function readBlobs(
       }
     }),
   );
-  return Object.fromEntries(texts);
+  const renamed = texts.filter(({ sha256, name }) => sha256 !== name);
+  return {
+    blobs: Object.fromEntries(texts.map(({ name, text }) => [name, text])),
+    names: new Map(renamed.map(({ sha256, name }) => [sha256, name])),
+  };
 }

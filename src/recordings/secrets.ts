@@ -1,6 +1,7 @@
 import { sha256Hex } from '../core/text/json.js';
 import { redactJson, redactMessage } from '../secrets/redact.js';
 import { readablePath } from '../validation/check-options.js';
+import { type BlobNames, renameBlobs } from './blob-names.js';
 import type { Recording } from './recording.js';
 
 /** A secret in a recording. */
@@ -59,7 +60,7 @@ export function withoutSecretsIn(recording: Recording): Recording {
   for (const [sha256, text] of Object.entries(blobs)) {
     const safe = clean(text);
     const name = safe === text ? sha256 : sha256Hex(safe);
-    renamed.set(sha256, name);
+    if (name !== sha256) renamed.set(sha256, name);
     safeBlobs[name] = safe;
   }
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- shapes remain but for secret bytes
@@ -67,8 +68,8 @@ export function withoutSecretsIn(recording: Recording): Recording {
   return { ...safe, blobs: safeBlobs };
 }
 
-function cleaned(value: unknown, renamed: ReadonlyMap<string, string>): unknown {
-  if (typeof value === 'string') return renamed.get(value) ?? clean(value);
+function cleaned(value: unknown, renamed: BlobNames): unknown {
+  if (typeof value === 'string') return clean(renameBlobs(value, renamed));
   if (Array.isArray(value)) return value.map((one) => cleaned(one, renamed));
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(

@@ -16,6 +16,10 @@ import { replyCall, replyText } from '../../src/testing/replies.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { type RunningWorker, createWorker } from '../../src/worker/create-worker.js';
 import { sourceBundle } from '../support/bundle.js';
+import { sha256Hex } from '../../src/core/text/json.js';
+import { recordRun } from '../../src/recordings/record-run.js';
+import { readRecording, writeRecording } from '../../src/recordings/recording-files.js';
+import { rerun } from '../../src/recordings/rerun.js';
 import { commandLine } from '../support/command.js';
 
 const key = (): string => randomBytes(32).toString('base64');
@@ -236,4 +240,25 @@ test('a worker with keys that does not start hides nothing in the log afterwards
   } finally {
     write.mockRestore();
   }
+});
+
+test('a run with large texts is recorded in clear, and executed again', async () => {
+  const taskQueue = `keys-${randomUUID()}`;
+  const id = `keys-${randomUUID()}`;
+  await work(taskQueue, first);
+  const client = await open(taskQueue, first);
+  await client.start('clerk', { id, message: 'look', artifacts: { crate: { of: 'aubergines' } } });
+  expect(await client.result(id)).toMatchObject({ answer: 'done' });
+  const file = join(home, `${id}.json`);
+  await writeRecording(file, await recordRun(client, id));
+  const recording = await readRecording(file);
+  const large = `aubergine: ${'z'.repeat(200_000)}`;
+  const texts = Object.values(recording.blobs);
+  expect(texts).toContain(large);
+  expect(texts).toContainEqual(expect.stringContaining('aubergines'));
+  // The note by which the model reads on has the name of the text, too.
+  const messages = recording.runs[0]?.messages.map(({ text }) => text).join('');
+  expect(messages).toContain(`{"ref":"${sha256Hex(large)}"`);
+  const { divergence } = await rerun(recording, { agent: clerk });
+  expect(divergence?.text ?? null).toBeNull();
 });
