@@ -14,6 +14,8 @@ import { GRPC, grpcCode } from '../temporal/grpc.js';
 import { type ListedWorkflow, listWorkflows } from '../temporal/server-answers.js';
 import { toRunStatus } from './status.js';
 
+export { queryTerm } from '../temporal/query-term.js';
+
 /** A run as a list shows it. */
 export interface RunRow {
   readonly id: string;
@@ -163,19 +165,6 @@ function memoOf({ memo }: Pick<WorkflowExecutionInfo, 'memo'>): Pick<RunRow, 'ta
     tags: Array.isArray(tags) ? tags.filter((tag) => typeof tag === 'string') : [],
     ...(typeof tenant === 'string' && { tenant }),
   };
-}
-
-/**
- * Returns a condition on an attribute for a visibility query; by default, that it equals this
- * value.
- */
-export function queryTerm(
-  attribute: string,
-  value: string,
-  operator: '=' | '!=' | '>=' | 'STARTS_WITH' = '=',
-): string {
-  // A backslash would escape the quote after it.
-  return `${attribute} ${operator} '${value.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`;
 }
 
 /**

@@ -5,7 +5,7 @@ import type { Archive } from '../storage/blob-store.js';
 import { type ErasureRecord, erasureTime, readRecords } from '../storage/erasure-log.js';
 import { type AuditFact, auditFacts } from './audit-acts.js';
 import { type BegunRun, begunRuns } from './called-runs.js';
-import { readRun } from './read-run.js';
+import { type RunReading, readRunsWithId } from './read-run.js';
 import { readSegments } from './segments.js';
 
 /** A line of an audit log. */
@@ -60,6 +60,9 @@ export function verifyAudit(text: string, { head }: { readonly head?: string } =
     const broken = (problem: string): AuditCheck => ({ ok: false, line: index + 1, problem });
     const entry = parseJson(line);
     if (!isObject(entry)) return broken('expected an entry as JSON');
+    // The hash is that of what a parser reads: of a field that stands twice, that is one of both.
+    if (JSON.stringify(entry) !== line)
+      return broken('the entry was changed: it is not as written');
     const { hash, ...rest } = entry;
     if (rest['n'] !== index) return broken(`expected entry ${index}, got ${String(rest['n'])}`);
     if (rest['previous'] !== previous) return broken('the entry before it is another one');
@@ -80,14 +83,16 @@ interface AuditSources {
 }
 
 /**
- * Reads the log of runs, and of the agents that they have called, from the server or the archive. Of an
- * erased run, the erasure log has who erased it, and when. Rejects with a `NoRunError` for an unknown run,
- * and with the error of the server or the archive for one that cannot be read.
+ * Reads the log of runs, and of the agents that they have called, from the server or the archive, also of
+ * earlier runs with the same ids. Of an erased run, the erasure log has who erased it, and when. Rejects
+ * with a `NoRunError` for an unknown run, and with the error of the server or the archive for one that
+ * cannot be read.
  */
 export async function readAudit(
-  { client, archive }: AuditSources,
+  sources: AuditSources,
   ids: readonly string[],
 ): Promise<readonly AuditEntry[]> {
+  const { client, archive } = sources;
   const log = archive.erasure;
   const { records, damaged } = log
     ? await readRecords(log, client.options.namespace)
@@ -102,27 +107,43 @@ export async function readAudit(
     // A later run may have the id again.
     const erased = erasuresOf(id, records);
     facts.push(...erased);
-    const reading = await readRun(client, id, { archive }).catch((error: unknown) => {
+    const runs = await readRunsWithId(client, id, archive).catch((error: unknown) => {
       const isAllowed = erased.length > 0 || !ids.includes(id);
       if (!isAllowed || !NoRunError.isInstance(error)) throw error;
-      return null;
+      return [];
     });
-    const gone = erased.length > 0 ? undefined : begun.get(id);
-    if (reading === null) {
-      if (gone !== undefined) facts.push(lostFact(id, gone.at, gone.runId));
-      continue;
+    const gone = erased.length > 0 || runs.length > 0 ? undefined : begun.get(id);
+    if (gone !== undefined) facts.push(lostFact(id, gone.at, gone.runId));
+    for (const run of runs) {
+      const read = await readFacts(sources, run);
+      facts.push(...read.facts);
+      for (const [child, one] of read.begun) begun.set(child, one);
+      waiting.push(...read.facts.flatMap((fact) => (fact.type === 'called' ? fact.child : [])));
     }
-    const { segments, lost } = await readSegments({ client, archive }, reading);
-    const own = auditFacts({ id, segments });
-    const { description, view, runId } = reading;
-    if (lost !== null) facts.push(lostFact(id, segments[0]?.[0]?.at ?? 0, lost));
-    facts.push(...own);
-    if (description === null && view.ended === null)
-      facts.push(lostFact(id, segments.at(-1)?.at(-1)?.at ?? 0, runId));
-    for (const [child, one] of begunRuns(segments)) begun.set(child, one);
-    waiting.push(...own.flatMap((fact) => (fact.type === 'called' ? fact.child : [])));
   }
   return chainAudit(facts);
+}
+
+/** Reads the log of one run, and which of the runs that it has called have begun. */
+async function readFacts(
+  { client, archive }: AuditSources,
+  run: RunReading,
+): Promise<{
+  readonly facts: readonly AuditFact[];
+  readonly begun: ReadonlyMap<string, BegunRun>;
+}> {
+  const { id, description, view, runId } = run;
+  const { segments, lost } = await readSegments({ client, archive }, run);
+  const own = auditFacts({ id, segments });
+  const first = segments[0]?.[0]?.at ?? 0;
+  const last = segments.at(-1)?.at(-1)?.at ?? 0;
+  const facts = [
+    ...(lost === null ? [] : [lostFact(id, first, lost)]),
+    ...own,
+    // The archive got it before its end.
+    ...(description === null && view.ended === null ? [lostFact(id, last, runId)] : []),
+  ];
+  return { facts, begun: begunRuns(segments) };
 }
 
 /** `at`: Unix time in ms. */

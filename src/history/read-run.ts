@@ -8,11 +8,13 @@ import {
   type ArchivedHistory,
   type ArchivedRun,
 } from '../storage/blob-store.js';
+import { queryTerm } from '../temporal/query-term.js';
 import {
   type Description,
   decodeHistory,
   describeWorkflow,
   fetchHistory,
+  listWorkflows,
 } from '../temporal/server-answers.js';
 import { decodeEvent, eventTime } from './decode-event.js';
 import {
@@ -176,9 +178,7 @@ export async function readRun(
 ): Promise<RunReading> {
   try {
     const run = await readLiveRun(client, id, segment);
-    const [started] = run.events;
-    const found = started?.type === 'started' ? started.firstRunId : run.runId;
-    if (firstRunId === undefined || found === firstRunId) return run;
+    if (firstRunId === undefined || firstRunIdOf(run) === firstRunId) return run;
     return await readLiveRun(client, id, await newestSegment(client, id, firstRunId));
   } catch (error) {
     if (archive === undefined || !NoRunError.isInstance(error)) throw error;
@@ -193,6 +193,43 @@ export async function readRun(
 }
 
 /**
+ * Reads all runs that have used an id, one after the other, oldest first: those of the server, and
+ * those that only the archive has. Rejects with a `NoRunError` if there is none, and with an
+ * `ArchiveError`.
+ */
+export async function readRunsWithId(
+  client: Client,
+  id: string,
+  archive: Archive,
+): Promise<readonly RunReading[]> {
+  const found = new Map<string, RunReading>();
+  const add = async (options: ReadRunOptions): Promise<NoRunError | null> => {
+    try {
+      const run = await readRun(client, id, options);
+      const first = firstRunIdOf(run);
+      if (!found.has(first)) found.set(first, run);
+      return null;
+    } catch (error) {
+      if (NoRunError.isInstance(error)) return error;
+      throw error;
+    }
+  };
+  const problem = await add({ archive });
+  // The newest segment of each run; one may continue in another one meanwhile.
+  const query = `WorkflowType = 'agent' AND ExecutionStatus != 'ContinuedAsNew' AND ${queryTerm('WorkflowId', id)}`;
+  const [newest] = found.values();
+  for await (const { info } of listWorkflows(client, query))
+    if (info.runId !== newest?.runId) await add({ segment: info.runId });
+  for (const { firstRunId } of await archive.list({ namespace: client.options.namespace, id }))
+    if (!found.has(firstRunId)) await add({ archive, firstRunId });
+  if (found.size === 0 && problem !== null) throw problem;
+  const startedAt = ({ events }: RunReading): number => events[0]?.at ?? 0;
+  // The server lists the newest first.
+  const runs = [...found.values()].toReversed();
+  return runs.toSorted((one, other) => startedAt(one) - startedAt(other));
+}
+
+/**
  * Returns the run id of the newest segment of an older run. Rejects with a `NoRunError` if it is
  * deleted.
  */
@@ -203,6 +240,11 @@ async function newestSegment(client: Client, id: string, firstRunId: string): Pr
     if (!next?.newExecutionRunId) return runId;
     runId = next.newExecutionRunId;
   }
+}
+
+/** Returns the run id of the first segment of a run. */
+function firstRunIdOf({ runId, events: [started] }: RunReading): string {
+  return started?.type === 'started' ? started.firstRunId : runId;
 }
 
 async function readLiveRun(client: Client, id: string, segment?: string): Promise<RunReading> {

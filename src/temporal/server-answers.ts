@@ -9,7 +9,7 @@ import { defaultPayloadConverter, type Payload } from '@temporalio/common';
 import { UnreadableError } from '../core/errors.js';
 import { isObject, textField } from '../core/text/json.js';
 import { visible } from '../core/state/summaries.js';
-import { grpcCode } from './grpc.js';
+import { GRPC, grpcCode } from './grpc.js';
 import {
   decodeMapFromPayloads,
   decodePayloads,
@@ -83,7 +83,13 @@ export async function readHistoryPage(
  * `WorkflowNotFoundError`, and with an `UnreadableError` if a payload cannot be decoded.
  */
 export async function fetchHistory(client: Client, id: string, runId?: string): Promise<History> {
-  const history = await client.workflow.getHandle(id, runId).fetchHistory();
+  const handle = client.workflow.getHandle(id, runId);
+  const history = await handle.fetchHistory().catch((error: unknown) => {
+    // This method of the SDK passes on what the server says.
+    if (grpcCode(error) !== GRPC.notFound) throw error;
+    const message = error instanceof Error ? error.message : String(error);
+    throw Object.assign(new WorkflowNotFoundError(message, id, runId), { cause: error });
+  });
   return await decodeHistory(client, id, history);
 }
 

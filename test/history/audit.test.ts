@@ -242,6 +242,31 @@ describe('perdure audit', () => {
   });
 });
 
+test('the log of an id has all runs that have used it, also those of the archive', async () => {
+  const nightly = `nightly-${Date.now()}`;
+  const agent = defineAgent({ name: 'nightly', instructions: 'Look.', model: 'nightly' });
+  const model = scriptedModel(['One.', 'Two.', 'Three.'].map((text) => replyText(text)));
+  await rig.worker([agent], { models: { nightly: model } });
+  const handle = rig.client.workflow.getHandle(nightly);
+  const runIds: string[] = [];
+  for (const by of ['ann', 'bob', 'carl']) {
+    await client.start(agent, by, { id: nightly, by, reuseId: true, archive: true });
+    await rig.end(handle);
+    runIds.push((await handle.describe()).runId);
+  }
+  const starts = ['started nightly by ann', 'started nightly by bob', 'started nightly by carl'];
+  const begun = async () => {
+    const log = told(await auditRuns(client, [nightly]));
+    return log.filter((act) => act.startsWith('started'));
+  };
+  await vi.waitFor(async () => expect(await begun()).toEqual(starts));
+  // In memory, all of them may have started in the same millisecond.
+  await forgetSegments(rig.client, nightly, runIds.slice(0, 1));
+  expect((await begun()).toSorted()).toEqual(starts);
+  await forgetSegments(rig.client, nightly, runIds.slice(1));
+  expect((await begun()).toSorted()).toEqual(starts);
+});
+
 describe('a called run', () => {
   const called = (): string => {
     const entry = entries.find(({ type }) => type === 'called');

@@ -11,6 +11,7 @@ import {
   type MemoryHost,
   type MemoryWorker,
 } from '../../src/memory/host.js';
+import { STATUS } from '../../src/memory/segment.js';
 import { createWorkerParts } from '../../src/worker/parts.js';
 import { CANARIES, CANARY_NAMES } from './canaries.js';
 import { expectNoLeaks, watchFiles, watchHistory } from './canary-watch.js';
@@ -40,7 +41,7 @@ const NOT_IN_MEMORY = [
 /**
  * Creates a rig for tests to which Temporal is only a vehicle. The runs happen in memory, with the same workflow
  * code, activities, and client, so that a run takes milliseconds. When nothing runs, a timer that is due within
- * `skips` ms fires at once. A new worker takes the place of the one before, and there is no list of runs. With
+ * `skips` ms fires at once. A new worker takes the place of the one before, and only the runs of one id can be listed. With
  * `TEST_WORLD=server`, it is a rig on the server.
  */
 export async function createMemoryRig({ skips = SKIPPED_MS } = {}): Promise<Rig> {
@@ -59,6 +60,19 @@ export async function createMemoryRig({ skips = SKIPPED_MS } = {}): Promise<Rig>
       if (left.length > 0) server.runs.set(workflowId, left);
       else server.runs.delete(workflowId);
       return Promise.resolve({});
+    },
+    listWorkflowExecutions: async ({ query }: { readonly query: string }) => {
+      const [, workflowId = ''] = /WorkflowId = '([^']+)'/.exec(query) ?? [];
+      const newest = server.runs
+        .get(workflowId)
+        ?.filter(({ status }) => status !== STATUS.continued)
+        .toReversed();
+      const described = (newest ?? []).map(async ({ runId }) => {
+        const execution = { workflowId, runId };
+        const answer = await client.workflowService.describeWorkflowExecution({ execution });
+        return answer.workflowExecutionInfo;
+      });
+      return { executions: await Promise.all(described), nextPageToken: Buffer.alloc(0) };
     },
   });
   const failed = skipTime(host, { skips, ended: ended.signal });
