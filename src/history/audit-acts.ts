@@ -171,9 +171,9 @@ function readActs(
 
 function sentBy(message: Message): readonly TimedAct[] {
   if (!isFromPerson(message)) return [];
-  const { n, turn, by, door, at, text, blob } = message;
-  const digest = blob?.sha256 ?? sha256Hex(text);
-  return [{ at, by, door, act: { type: 'sent', digest, message: n, turn } }];
+  const { n, turn, by, door, at, text } = message;
+  // Only documents may be too large for the history, and no person has sent them.
+  return [{ at, by, door, act: { type: 'sent', digest: sha256Hex(text), message: n, turn } }];
 }
 
 function decidedBy({ decision, limits }: DecisionView): TimedAct {

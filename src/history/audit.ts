@@ -41,7 +41,7 @@ function hashOf(line: object): string {
 }
 
 /**
- * Checks a log offline: that no line was changed, added, removed, or moved. Only `head`, the hash that
+ * Checks a log offline: that no line, as `JSON.stringify` wrote it, was changed, added, removed, or moved. Only `head`, the hash that
  * `perdure audit` printed when it wrote the log, shows that lines are missing at the end.
  *
  * @example
@@ -54,7 +54,7 @@ function hashOf(line: object): string {
  * ```
  */
 export function verifyAudit(text: string, { head }: { readonly head?: string } = {}): AuditCheck {
-  const lines = text.split('\n').filter((line) => line.trim() !== '');
+  const lines = text.split(/\r?\n/).filter((line) => line.trim() !== '');
   let previous = FIRST;
   for (const [index, line] of lines.entries()) {
     const broken = (problem: string): AuditCheck => ({ ok: false, line: index + 1, problem });

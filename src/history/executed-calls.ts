@@ -111,12 +111,7 @@ function shownBy(begun: BegunCall, event: EndEvent): Shown {
 /** Results of an activity that has not called the tool; the run goes on with the call. */
 const NOT_BEGUN: readonly unknown[] = ['not_started', 'undecided', 'input_required'];
 /** The errors of a call that its worker has refused. */
-const REFUSED: readonly unknown[] = [
-  'denied',
-  'invalid_json',
-  'invalid_arguments',
-  'not_executed',
-];
+const REFUSED: readonly unknown[] = ['denied', 'invalid_json', 'invalid_arguments', 'not_executed'];
 
 function shownByResult({ attempt }: BegunCall, { ok, text }: Record<string, unknown>): Shown {
   // An earlier attempt may have been lost after the tool had begun.

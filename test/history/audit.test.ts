@@ -185,6 +185,13 @@ describe('the audit log', () => {
       const changed = lines();
       changed[at] = (changed[at] ?? '').replace(/"at":"20/, '"at":"19');
       expect(verifyAudit(changed.join('\n'))).toMatchObject({ ok: false, line: at + 1 });
+      const twice = lines();
+      // A parser takes the last one, and a person reads the first.
+      twice[at] = (twice[at] ?? '').replace('{', '{"by":"eve",');
+      expect(verifyAudit(twice.join('\n'))).toMatchObject({ ok: false, line: at + 1 });
+      const spaced = lines();
+      spaced[at] = (spaced[at] ?? '').replace(':', ': ');
+      expect(verifyAudit(spaced.join('\n'))).toMatchObject({ ok: false, line: at + 1 });
       const removed = lines().toSpliced(at, 1);
       const isLast = at === entries.length - 1;
       expect(verifyAudit(removed.join('\n')).ok).toBe(isLast);
@@ -192,6 +199,7 @@ describe('the audit log', () => {
       expect(verifyAudit(doubled.join('\n'))).toMatchObject({ ok: false, line: at + 2 });
     }
     expect(verifyAudit(lines().toReversed().join('\n'))).toMatchObject({ ok: false, line: 1 });
+    expect(verifyAudit(lines().join('\r\n'))).toMatchObject({ ok: true });
   });
 
   test('without its last lines is found by the head alone', () => {
