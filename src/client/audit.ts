@@ -4,10 +4,11 @@ import { type RunLike, idOf } from './control.js';
 import { partsOfClient } from './create-client.js';
 
 /**
- * Reads who did what in runs, also in earlier ones with the same ids, and in those of the agents that they have called: a log that holds
- * digests in place of texts, and in which each entry has the hash of the one before. It is derived from
- * the histories on the server or in the archive, so nothing has to be prepared. Rejects with a
- * `NoRunError` for an unknown run.
+ * Reads who did what in runs, also in earlier ones with the same ids, and in those of the agents that they
+ * have called: a log that holds digests in place of texts, and in which each entry has the hash of the one
+ * before. It is derived from the histories on the server or in the archive, so nothing has to be prepared.
+ * Rejects with a `NoRunError` for an unknown run, and with an `UnreadableError` or an `ArchiveError` if a
+ * run, also a called one, cannot be read.
  *
  * @example
  * ```ts

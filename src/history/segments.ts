@@ -1,5 +1,6 @@
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { UnreadableError } from '../core/errors.js';
+import { visible } from '../core/state/summaries.js';
 import type { Archive } from '../storage/blob-store.js';
 import { GRPC, grpcCode } from '../temporal/grpc.js';
 import {
@@ -10,7 +11,7 @@ import {
 } from '../temporal/server-answers.js';
 import { decodeEvent } from './decode-event.js';
 import type { History, HistoryEvent } from './history-event.js';
-import { type EventOf, type Projection, project } from './projection.js';
+import { type EventOf, type Projection, project, writtenByNewer } from './projection.js';
 import { type RunReading, readArchivedSegment } from './read-run.js';
 
 /** An earlier segment of a run. */
@@ -46,7 +47,8 @@ export async function readSegment(client: Client, place: SegmentPlace): Promise<
 
 /**
  * Reads the events of all segments of a run, oldest first, up to one that neither the server nor the
- * archive keeps: `lost` is its run id, or null.
+ * archive keeps: `lost` is its run id, or null. Rejects with an `UnreadableError` if a newer version of
+ * perdure wrote one of them.
  */
 export async function readSegments(
   { client, archive }: { readonly client: Client; readonly archive: Archive },
@@ -55,14 +57,21 @@ export async function readSegments(
   readonly segments: readonly (readonly HistoryEvent[])[];
   readonly lost: string | null;
 }> {
+  assertReadable(id, events);
   const segments = [events];
   for (let runId = previousRunId(events); runId !== '';) {
     const segment = await readSegment(client, { id, runId, archive });
     if (segment === null) return { segments, lost: runId };
+    assertReadable(id, segment.events);
     segments.unshift(segment.events);
     runId = segment.previousRunId;
   }
   return { segments, lost: null };
+}
+
+function assertReadable(id: string, events: readonly HistoryEvent[]): void {
+  const newer = writtenByNewer(events);
+  if (newer !== null) throw new UnreadableError(`run "${visible(id)}": ${newer}`);
 }
 
 async function readSegmentHistory(

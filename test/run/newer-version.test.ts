@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { auditRuns } from '../../src/client/audit.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
+import { recordRun } from '../../src/recordings/record-run.js';
 import { messageSignal } from '../../src/workflows/messages/definitions.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { obedientModel } from '../support/conversation.js';
@@ -53,6 +55,8 @@ test('a run of a newer version waits on a worker of this one, each reader says w
   expect(await client.status(id)).toMatchObject({ message: SAID });
   const { rows } = await client.list({ idPrefix: id });
   expect(rows).toMatchObject([{ id, agent: 'clerk', unreadable: SAID }]);
+  await expect(auditRuns(client, [id])).rejects.toThrow(`run "${id}": ${SAID}`);
+  await expect(recordRun(client, id)).rejects.toThrow(`run "${id}": ${SAID}`);
   await rig.stopWorkers();
 
   await newer();
