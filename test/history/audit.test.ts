@@ -17,6 +17,7 @@ import { openStores } from '../../src/storage/file-stores.js';
 import { replyCall, replyText, scriptedModel } from '../../src/testing.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { forgetSegments } from '../support/forget-run.js';
+import { gate } from '../support/gate.js';
 import { type Place, runInProcess } from '../support/in-process.js';
 import { createMemoryRig } from '../support/memory-rig.js';
 import type { Rig } from '../support/rig.js';
@@ -248,6 +249,28 @@ describe('perdure audit', () => {
   ])('refuses %j', async (options, message) => {
     await expect(runInProcess(audit, options, place)).rejects.toThrow(message);
   });
+});
+
+test('a call that is under way when its run is terminated is in the log', async () => {
+  const door = gate();
+  const hold = defineTool({
+    name: 'hold',
+    description: 'Holds.',
+    input: z.object({}),
+    effect: 'once',
+    execute: async () => await door.wait(),
+  });
+  const agent = defineAgent({ name: 'holder', instructions: 'Hold.', model: 'm', tools: [hold] });
+  await rig.worker([agent], { models: { m: scriptedModel([replyCall('hold', {})]) } });
+  const run = await client.start(agent, 'Hold');
+  rig.exempt('the test terminates it', run.id);
+  await door.reached;
+  const before = told(await auditRuns(client, [run]));
+  expect(before.filter((act) => act.startsWith('executed'))).toEqual([]);
+  await rig.client.workflow.getHandle(run.id).terminate();
+  const after = told(await auditRuns(client, [run]));
+  expect(after.slice(-2)).toEqual(['executed hold once null', 'ended null']);
+  door.release();
 });
 
 test('the log of an id has all runs that have used it, also those of the archive', async () => {
