@@ -27,7 +27,7 @@ const price = { input: 100_000, cachedInput: 100_000, output: 200_000 };
 /** A model with these replies, which costs 2 dollars for 10 tokens of input, and its requests. */
 function scripted(
   inputTokens: number,
-  ...replies: (string | ModelError)[]
+  ...replies: (string | ModelError | Pick<ModelReply, 'text' | 'finish'>)[]
 ): Model & { readonly price: ModelPrice; readonly asked: ModelRequest[] } {
   const asked: ModelRequest[] = [];
   return {
@@ -38,7 +38,8 @@ function scripted(
       const reply = replies.shift() ?? 'over';
       if (reply instanceof ModelError) throw reply;
       const usage = { inputTokens, outputTokens: 5, cachedTokens: 0 };
-      return { text: reply, calls: [], finish: 'stop', usage };
+      const ended = typeof reply === 'string' ? { text: reply, finish: 'stop' as const } : reply;
+      return { ...ended, calls: [], usage };
     },
   };
 }
@@ -164,4 +165,45 @@ test('a model that refuses its key blocks the node, and earlier replies are paid
     usage: { inputTokens: 20, outputTokens: 10, costUsd: 4 },
   });
   expect([small.asked.length, large.asked.length]).toEqual([1, 2]);
+});
+
+test.each([
+  ['length', '{"kind":"bi', 'was cut at the output limit; raise settings.maxOutputTokens'],
+  ['filtered', '', "was withheld by the provider's content filter"],
+  ['refused', 'I cannot do that.', 'is a refusal: I cannot do that.'],
+] as const)(
+  'a reply that ends as %s fails the node, and is not requested again',
+  async (finish, text, why) => {
+    const small = scripted(10, { text, finish }, '{"kind":"bill"}');
+    await desk.work([sorter], { models: { small, large: scripted(10, 'Paid.') } });
+    const { outcome } = await desk.run({ agent: 'sorter', message: 'Please pay' });
+    expect(outcome).toMatchObject({
+      status: 'failed',
+      usage: { inputTokens: 10, outputTokens: 5 },
+    });
+    expect(outcome.error).toContain(`the reply of model "small" ${why}`);
+    expect(small.asked).toHaveLength(1);
+  },
+);
+
+test('a function may catch that a reply without `output` was cut', async () => {
+  const graph = defineGraph({
+    name: 'brief',
+    state: z.object({ answer: z.string().optional() }),
+    answerFrom: 'answer',
+    nodes: ({ run }) => ({
+      ask: run({
+        run: async (_, { generate }) => {
+          const answer = await generate({ model: 'small', message: 'Tell all.' }).catch(
+            ({ details }: ModelError) => details.type,
+          );
+          return { answer };
+        },
+      }),
+    }),
+  }).wire({ start: 'ask', edges: { ask: 'end' } });
+  const small = scripted(10, { text: 'Once upon', finish: 'length' });
+  await desk.work([graph], { models: { small } });
+  const { outcome } = await desk.run({ agent: 'brief', message: 'x' });
+  expect(outcome).toMatchObject({ status: 'completed', answer: 'truncated' });
 });

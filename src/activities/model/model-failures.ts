@@ -9,7 +9,7 @@ import type {
 import type { Json } from '../../core/text/json.js';
 import type { BudgetName } from '../../core/definition/definition.js';
 import type { RefusedPart } from '../../core/transcript/messages.js';
-import { isModelError, ModelError, sample } from '../../models/model.js';
+import { isModelError, ModelError, type ModelReply, sample } from '../../models/model.js';
 import { MAX_WAIT_MS } from '../../models/wire/errors.js';
 import { redact, redactMessage } from '../../secrets/redact.js';
 import { FIRST_RETRY_MS, problemFailure, searchDelayMs, THIS_WORKER } from '../attempt.js';
@@ -156,6 +156,24 @@ function probeDelayMs({ details: { kind, type } }: ModelError, attempt: FailedAt
 function decideBounded(decision: FailureDecision, left: number): FailureDecision {
   const goesOn = decision.type === 'failed' || (decision.type === 'retry' && left > 0);
   return goesOn ? decision : { type: 'failed', reason: 'error' };
+}
+
+/** What ended a reply that is no answer, by its `finish`, and what helps. */
+const NO_ANSWER = {
+  length: {
+    type: 'truncated',
+    text: 'was cut at the output limit; raise settings.maxOutputTokens, or ask for less',
+  },
+  filtered: { type: 'filtered', text: "was withheld by the provider's content filter" },
+  refused: { type: 'refused', text: 'is a refusal' },
+} as const;
+
+/** Throws a `ModelError` for a reply that is no whole answer: another attempt would end in the same way. */
+export function assertAnswer({ finish, text }: ModelReply, model: string): void {
+  if (finish === 'stop' || finish === 'calls') return;
+  const { type, text: what } = NO_ANSWER[finish];
+  const words = finish === 'refused' && text !== '' ? `: ${sample(text)}` : '';
+  throw new ModelError(`the reply of model "${model}" ${what}${words}`, { kind: 'request', type });
 }
 
 /** The types of failures whose cause is an attachment. */

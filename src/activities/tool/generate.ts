@@ -44,7 +44,12 @@ import {
   type DecideCalls,
   requestDigest,
 } from '../model/decide-calls.js';
-import { attemptReport, decideFailure, modelFailure } from '../model/model-failures.js';
+import {
+  assertAnswer,
+  attemptReport,
+  decideFailure,
+  modelFailure,
+} from '../model/model-failures.js';
 import { observeModelCall } from '../observe.js';
 import { queryWorkflow } from '../prompt.js';
 
@@ -230,6 +235,12 @@ async function answer(attempt: Attempt, calls: DecideCalls, given: unknown): Pro
     const used = reply.usage ?? { ...estimateUsage(request, reply), estimated: true as const };
     const usage = toUsage(used, deps.models.resolve(model).price);
     replies.push({ model, text: headOf(reply.text, SHOWN_CHARACTERS), usage });
+    try {
+      assertAnswer(reply, model);
+    } catch (error) {
+      live.refuse();
+      throw error;
+    }
     return { text: reply.text, refuse: live.refuse };
   };
   const form = output && answerContract('generate', output).definition;
