@@ -194,10 +194,11 @@ export function createMessagesRequest(
   },
 ): MessagesRequest {
   const { capabilities = getAnthropicCapabilities(request.model), data = NO_DATA } = options;
-  const terms = selectTerms(request, capabilities);
-  const isReplayed = !terms.without.includes('provider_items');
+  const selected = selectTerms(request, capabilities);
+  const isReplayed = !selected.without.includes('provider_items');
   const replay = (isReplayed ? options.replay : undefined) ?? NO_REPLAY;
-  const settings = selectSettings(request, terms, replay);
+  const settings = selectSettings(request, selected, replay);
+  const terms = isThinking(settings['thinking']) ? withoutDemand(selected) : selected;
   const instructions = composeInstructions(request, terms);
   const mark = terms.without.includes('cache_control') ? {} : CACHED;
   const messages = createMessages(request.messages, { data, replay, mark });
@@ -210,7 +211,7 @@ export function createMessagesRequest(
       system: [{ type: 'text', text: instructions, ...mark }],
     }),
     messages,
-    ...createTools(request, { terms, isThinking: isThinking(settings['thinking']), messages }),
+    ...createTools(request, { terms, messages }),
     ...(output !== undefined && { output_config: output }),
     ...(options.stream && terms.accepts.streaming && { stream: true }),
   };
@@ -242,6 +243,11 @@ function selectSettings(request: ModelRequest, terms: Terms, replay: Replay): Js
   const withThinking =
     thinking !== undefined && !isLeftOut('thinking', terms) && mayThink(thinking, request, replay);
   return { ...Object.fromEntries(kept), ...(withThinking && { thinking }) };
+}
+
+/** While the model may think, the API refuses `any`, so the instructions demand a call. */
+function withoutDemand(terms: Terms): Terms {
+  return { ...terms, accepts: { ...terms.accepts, requiredToolChoice: false } };
 }
 
 function isThinking(thinking: unknown): boolean {
@@ -339,29 +345,20 @@ function isRecursive(schema: JsonObject): boolean {
   return returns(schema, []);
 }
 
-/** `any` is refused while the model may think; the API's own names of choices differ from ours. */
+/** The API's own names of choices differ from ours. */
 const CHOICES = { auto: 'auto', required: 'any', none: 'none' } as const;
 
 function createTools(
   request: ModelRequest,
-  {
-    terms,
-    isThinking: thinks,
-    messages,
-  }: {
-    readonly terms: Terms;
-    readonly isThinking: boolean;
-    readonly messages: readonly MessageParam[];
-  },
+  { terms, messages }: { readonly terms: Terms; readonly messages: readonly MessageParam[] },
 ): Pick<MessagesRequest, 'tools' | 'tool_choice'> {
-  const accepts = { ...terms.accepts, ...(thinks && { requiredToolChoice: false }) };
   const own = request.tools.map(({ name, description, parameters }): Tool => ({
     name,
     description,
     input_schema: { ...parameters, type: 'object' },
   }));
   if (own.length === 0) return createPastTools(messages);
-  const { tools, tool_choice: choice } = selectTools(own, request, { ...terms, accepts });
+  const { tools, tool_choice: choice } = selectTools(own, request, terms);
   if (tools === undefined) return {};
   const isSingle = choice !== 'none' && request.settings['parallel_tool_calls'] === false;
   const type = choice && CHOICES[choice];

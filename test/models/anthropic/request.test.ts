@@ -95,6 +95,18 @@ test('sends no empty text', () => {
 
 const THINKING = { thinking: { type: 'enabled', budget_tokens: 2_000 } };
 
+test('demands a call in the instructions while the model thinks, since the API takes no `any` then', () => {
+  const systemOf = (rest: Partial<ModelRequest>) =>
+    JSON.stringify(
+      write({ tools, instructions: 'Be brief.', toolChoice: 'required', ...rest }).system,
+    );
+  expect(systemOf({})).not.toContain('must call');
+  expect(systemOf({ settings: THINKING })).toContain('must call');
+  const demandCall = 'Use a tool now.';
+  expect(systemOf({ settings: THINKING, demandCall })).toContain(demandCall);
+  expect(systemOf({ demandCall })).not.toContain(demandCall);
+});
+
 test.each<[string, Partial<ModelRequest>, object | undefined]>([
   ['auto', { tools }, { type: 'auto' }],
   ['required', { tools, toolChoice: 'required' }, { type: 'any' }],
