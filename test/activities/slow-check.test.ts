@@ -27,7 +27,7 @@ const reply: ModelReply = {
 };
 
 /** Returns whether the reply was recorded before the author's code saw it. */
-async function isKept(tool: Tool): Promise<boolean> {
+async function isKept(tool: Tool, checked: ModelReply = reply): Promise<boolean> {
   const memory: AttemptMemory = { reports: [], paid: null, turn: null, decideReplies: [] };
   const on = {
     pinned: pinnedAgent([tool]),
@@ -36,7 +36,7 @@ async function isKept(tool: Tool): Promise<boolean> {
     context: activityContext(),
     blobs: memoryBlobs(),
   };
-  expect(await beginCheck(reply, memory, on)).toBe(true);
+  expect(await beginCheck(checked, memory, on)).toBe(true);
   return memory.paid !== null;
 }
 
@@ -44,6 +44,19 @@ test('a reply is recorded before an approval check can block the process', async
   expect(await isKept(pay())).toBe(false);
   expect(await isKept(pay({ approval: 'always' }))).toBe(false);
   expect(await isKept(pay({ approval: () => false }))).toBe(true);
+});
+
+test.each([
+  '<tool_call>{"name": "pay", "arguments": {"euros": 1}}</tool_call>',
+  'I pay now.\n<function=pay><parameter=euros>1</parameter></function>',
+  '<|python_tag|>{"name": "pay", "parameters": {"euros": 1}}',
+  '{"name": "pay", "arguments": {"euros": 1}}',
+])('a reply with calls in its text is recorded, too: %s', async (text) => {
+  const written: ModelReply = { text, calls: [], finish: 'stop' };
+  expect(await isKept(pay({ approval: () => false }), written)).toBe(true);
+  expect(await isKept(pay(), written)).toBe(false);
+  const plain = { ...written, text: 'It is <b>paid</b>.' };
+  expect(await isKept(pay({ approval: () => false }), plain)).toBe(false);
 });
 
 test('the schema of a tool without `execute` may be slow, too', () => {

@@ -13,11 +13,12 @@ import { guard } from '../../core/text/shape.js';
 import { replyUsageShape } from '../../core/transcript/message-shapes.js';
 import type { BlobRef } from '../../core/transcript/messages.js';
 import type { AttemptReport, ReplyUsage, Usage } from '../../core/transcript/outcome.js';
+import { parseMarkedCalls } from '../../models/calls-in-markup.js';
 import type { ModelReply } from '../../models/model.js';
 import { type BlobStore, StoreFault, readFor } from '../../storage/blob-store.js';
 import { retryFailure } from '../attempt.js';
 import { retryStore } from '../fork-messages.js';
-import { hasCatalog, INVOKE } from '../../core/transcript/catalog.js';
+import { INVOKE, callableTools, hasCatalog } from '../../core/transcript/catalog.js';
 import type { ToolDefinition } from '../../core/definition/tool-definition.js';
 import type { AnswerParser } from '../../output/parse-output.js';
 import { mayBeSlow } from '../../tools/arguments/check-arguments.js';
@@ -350,8 +351,11 @@ function needsSlowCheck(
   }
   if (finish !== 'stop' && finish !== 'calls') return false;
   if (isSlowAnswer(pinned)) return true;
-  // The text may consist of calls.
-  const mayCall = decide === 'schema' || /^\s*(?:`|[{[])/.test(text);
+  // The text may consist of calls, or end with them.
+  const mayCall =
+    decide === 'schema' ||
+    /^\s*(?:`|[{[])/.test(text) ||
+    parseMarkedCalls(text, callableTools(pinned.definition)) !== null;
   return mayCall && tools.some((tool) => mayBlock(tool, pinned));
 }
 
