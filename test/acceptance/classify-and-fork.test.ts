@@ -4,7 +4,7 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import { type Classification, binaryClassify, classify } from '../../src/output/classes/classes.js';
 import { InputError } from '../../src/core/errors.js';
 import type { Outcome } from '../../src/core/transcript/outcome.js';
-import { replyCalls, replyText, type Reply } from '../../src/testing/replies.js';
+import { replyCalls, replyRefusal, replyText, type Reply } from '../../src/testing/replies.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { openDesk, sent, spoken, type Desk } from '../support/desk.js';
 import { createMemoryRig } from '../support/memory-rig.js';
@@ -97,6 +97,31 @@ describe('T-55 a classifier', () => {
       ['A', 'B', 'A'].map((text) => replyText(text)),
     );
     expect(classes(voted.outcome)).toMatchObject({ best: 'spam', samples: 3 });
+  });
+
+  test.each([
+    ['mail', 1],
+    ['vote', 3],
+  ])(
+    'T-55 asks no model again that refuses, or whose prompt was filtered: %s',
+    async (name, times) => {
+      const all = (reply: Reply) => Array.from({ length: times }, () => reply);
+      const refused = await desk.run(name, all(replyRefusal('I will not.')));
+      expect(refused.outcome).toMatchObject({ status: 'failed', reason: 'refused' });
+      expect(refused.requests).toHaveLength(times);
+      const filtered = await desk.run(name, all(replyText('', { finish: 'content_filter' })));
+      expect(filtered.outcome).toMatchObject({ status: 'failed', reason: 'filtered' });
+      expect(filtered.requests).toHaveLength(times);
+    },
+  );
+
+  test('T-55 counts the votes of the samples that were not refused', async () => {
+    const { outcome } = await desk.run('vote', [
+      replyRefusal('I will not.'),
+      replyText('B'),
+      replyText('B'),
+    ]);
+    expect(classes(outcome).best).toBe('not spam');
   });
 });
 

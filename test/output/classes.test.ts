@@ -1,4 +1,7 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { callForClass } from '../../src/activities/model/answer-formats.js';
+import type { Model, ModelUsage } from '../../src/models/model.js';
+import { request } from '../models/support.js';
 import {
   findClassesProblem,
   findClass,
@@ -116,4 +119,52 @@ test.each([
   [['A refund', 'B2B'], 'None of 2 answers is a class; the first is "A refund".'],
 ])('is not ok if none of %j is a class', (answers, problem) => {
   expect(voteClasses(['spam', 'ham'], answers)).toEqual({ ok: false, problem });
+});
+
+describe('the usage of sampled classes', () => {
+  const output = { type: 'classes', classes: ['spam', 'ham'], samples: 3 } as const;
+  const used = {
+    inputTokens: 100,
+    outputTokens: 4,
+    cachedTokens: 20,
+    reasoningTokens: 3,
+    costUsd: 0.5,
+  };
+
+  async function usageOf(
+    ...usages: readonly (ModelUsage | undefined)[]
+  ): Promise<ModelUsage | undefined> {
+    const left = [...usages];
+    const model: Model = {
+      call: async () => {
+        const usage = left.shift();
+        return { text: 'A', calls: [], finish: 'stop', ...(usage && { usage }) };
+      },
+    };
+    const { signal } = new AbortController();
+    const messages = [{ role: 'user', text: 'Win money now. '.repeat(40) }] as const;
+    const { usage } = await callForClass(model, request({ messages }), { signal, output });
+    return usage;
+  }
+
+  test('is that of all replies, with their reasoning and cost', async () => {
+    expect(await usageOf(used, used, { ...used, cacheWriteTokens: 5 })).toEqual({
+      inputTokens: 300,
+      outputTokens: 12,
+      cachedTokens: 60,
+      cacheWriteTokens: 5,
+      reasoningTokens: 9,
+      costUsd: 1.5,
+    });
+  });
+
+  test('is estimated for the replies that have none', async () => {
+    const none = await usageOf(undefined, undefined, undefined);
+    const one = (none?.inputTokens ?? 0) / 3;
+    expect(one).toBeGreaterThan(100);
+    expect(none?.estimated).toBe(true);
+    const partly = await usageOf(used, undefined, used);
+    expect(partly).toMatchObject({ inputTokens: 200 + one, reasoningTokens: 6, estimated: true });
+    expect(partly).not.toHaveProperty('costUsd');
+  });
 });

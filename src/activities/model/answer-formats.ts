@@ -1,7 +1,14 @@
 import type { z } from 'zod';
 import type { AgentDefinition, OutputDefinition } from '../../core/definition/definition.js';
 import { repairBegin } from '../../core/run/on-reply.js';
-import { type Json, type JsonObject, isObject, parseJson } from '../../core/text/json.js';
+import { addTokens } from '../../core/rules/spending.js';
+import {
+  type Json,
+  type JsonObject,
+  isObject,
+  parseJson,
+  quoteLargeIntegers,
+} from '../../core/text/json.js';
 import { type ShownTool, shownTools } from '../../core/transcript/catalog.js';
 import type { PromptMessage } from '../../core/transcript/messages.js';
 import type { ParsedAnswer } from '../../core/transcript/outcome.js';
@@ -12,6 +19,7 @@ import {
   type ModelRequest,
   type ModelUsage,
   type ResponseSchema,
+  estimateUsage,
 } from '../../models/model.js';
 import {
   CLASSIFY_OUTPUT_TOKENS,
@@ -129,7 +137,8 @@ export function classRequest(request: ModelRequest, { classes, samples }: Classe
 /**
  * Requests a class: once by the probabilities of tokens, or as often as the agent's `samples`.
  * Throws a `ModelError` if the model returns no probabilities, or if half of the samples or more
- * failed.
+ * failed. A refusal, or what a filter withheld, is returned as such, since another attempt would end
+ * in the same way.
  */
 export async function callForClass(
   model: Model,
@@ -138,7 +147,7 @@ export async function callForClass(
 ): Promise<ModelReply> {
   if (output.samples === undefined) {
     const reply = await model.call(request, { signal });
-    if (reply.logprobs !== undefined || reply.finish === 'refused') return reply;
+    if (reply.logprobs !== undefined || isWithheld(reply)) return reply;
     throw new ModelError(
       `model "${request.model}" returns no token probabilities; use another model, or sample ` +
         'several answers: classify(classes, { samples: 10 })',
@@ -151,10 +160,14 @@ export async function callForClass(
   const [first] = replies;
   // The replies have been paid for: if most samples succeeded, the failed ones are not repeated.
   if (first === undefined || replies.length * 2 < ends.length) throw firstFailure(ends);
-  const usage = sumUsage(replies);
+  const usage = sumUsage(replies, request);
+  if (replies.every(isWithheld)) return { ...first, usage };
   const text = JSON.stringify(replies.map((reply) => reply.text));
-  const { usage: _, ...rest } = first;
-  return { ...rest, finish: 'stop', text, ...(usage && { usage }) };
+  return { ...first, finish: 'stop', text, usage };
+}
+
+function isWithheld({ finish }: ModelReply): boolean {
+  return finish === 'refused' || finish === 'filtered';
 }
 
 /** Returns the reply with the best class as its text, and the probability of each class. */
@@ -186,23 +199,20 @@ function parseAnswers(text: string): readonly string[] {
   return Array.isArray(answers) ? answers.filter((answer) => typeof answer === 'string') : [];
 }
 
+const NOTHING_USED: ModelUsage = { inputTokens: 0, outputTokens: 0, cachedTokens: 0 };
+
 /**
- * Returns the usage of all replies. Undefined if one of them reports none; the usage is then
- * estimated.
+ * Returns the usage of all replies to a request. That of a reply without usage is estimated. The
+ * cost is known if each reply has one.
  */
-function sumUsage(replies: readonly ModelReply[]): ModelUsage | undefined {
-  return replies.reduce<ModelUsage | undefined>(
-    (sum, { usage }) =>
-      sum && usage
-        ? {
-            inputTokens: sum.inputTokens + usage.inputTokens,
-            outputTokens: sum.outputTokens + usage.outputTokens,
-            cachedTokens: sum.cachedTokens + usage.cachedTokens,
-            cacheWriteTokens: (sum.cacheWriteTokens ?? 0) + (usage.cacheWriteTokens ?? 0),
-          }
-        : undefined,
-    { inputTokens: 0, outputTokens: 0, cachedTokens: 0 },
+function sumUsage(replies: readonly ModelReply[], request: ModelRequest): ModelUsage {
+  const each = replies.map(
+    (reply): ModelUsage => reply.usage ?? { ...estimateUsage(request, reply), estimated: true },
   );
+  const costs = each.flatMap(({ costUsd }) => (costUsd === undefined ? [] : [costUsd]));
+  const sum = each.reduce((so, usage) => addTokens(so, usage), NOTHING_USED);
+  const isKnown = costs.length === each.length;
+  return { ...sum, ...(isKnown && { costUsd: costs.reduce((so, cost) => so + cost, 0) }) };
 }
 
 /** The action that gives the turn's answer instead of calling a tool. */
@@ -355,7 +365,7 @@ function toText(
       const decision =
         call === undefined
           ? { action: ANSWER, answer: toAnswerValue(message.text, definition) }
-          : { action: call.name, arguments: parseJson(call.arguments) };
+          : { action: call.name, arguments: parseJson(quoteLargeIntegers(call.arguments)) };
       return { role: 'assistant', text: JSON.stringify({ decision }) };
     }
   }
