@@ -12,7 +12,7 @@ import {
   withinLevels,
 } from '../core/text/json.js';
 import { escapeJson, printable } from '../core/text/text.js';
-import { checkBySchema, getUncheckedReason } from '../output/schema-check.js';
+import { checkOrSkip, getUncheckedReason } from '../output/schema-check.js';
 import { removeAbsentNulls } from '../output/schemas.js';
 import { redact } from '../secrets/redact.js';
 import type { BlobStore } from '../storage/blob-store.js';
@@ -225,7 +225,10 @@ interface CallParts {
  */
 export function callTool(pinned: ToolDefinition, { session, blobs, answered }: CallParts): Tool {
   const { name, description, parameters, effect, timeoutMs, heartbeatMs, attempts, mcp } = pinned;
-  const input = argumentsOf(parameters);
+  let skipped: string | undefined;
+  const input = argumentsOf(parameters, (why) => {
+    skipped = why;
+  });
   const executeParsed: Tool['executeParsed'] = async (given, context) => {
     const { idempotencyKey, signal } = context;
     const args = isArgs(given) ? given : {};
@@ -242,7 +245,7 @@ export function callTool(pinned: ToolDefinition, { session, blobs, answered }: C
     if (isError && effect !== 'read' && isRefusedResult(text)) {
       throw new CallFault('unanswered', text);
     }
-    const result = text + uncheckedNote(parameters, (note) => context.log(note));
+    const result = text + uncheckedNote({ parameters, skipped }, (note) => context.log(note));
     if (isError) throw new ToolError(result);
     return result;
   };
@@ -261,13 +264,20 @@ export function callTool(pinned: ToolDefinition, { session, blobs, answered }: C
 }
 
 /**
- * Returns a note for the model, and logs it, if the schema cannot check the arguments; else an
- * empty text.
+ * Returns a note for the model, and logs it, if the arguments were not checked, because the schema
+ * cannot be used or the check was skipped; else an empty text.
  */
-function uncheckedNote(parameters: JsonObject, log: (message: string) => void): string {
-  const why = getUncheckedReason(parameters);
+function uncheckedNote(
+  { parameters, skipped }: Pick<ToolDefinition, 'parameters'> & { skipped: string | undefined },
+  log: (message: string) => void,
+): string {
+  const unusable = getUncheckedReason(parameters);
+  const why =
+    unusable === undefined
+      ? skipped
+      : `the tool's schema cannot be used here: ${stripHidden(unusable)}`;
   if (why === undefined) return '';
-  const note = `the arguments were sent unchecked, because the tool's schema cannot be used here: ${stripHidden(why)}`;
+  const note = `the arguments were sent unchecked, because ${why}`;
   log(note);
   return `\n[${note}]`;
 }
@@ -275,16 +285,20 @@ function uncheckedNote(parameters: JsonObject, log: (message: string) => void): 
 /**
  * Returns the check of a call's arguments against the pinned JSON schema, before anything is sent.
  * Nulls that represent absent values are removed, so that rules and people see what is sent. An
- * unusable schema accepts everything, because the server also
- * checks.
+ * unusable schema accepts everything, because the server also checks. `onCheck` gets why a check was
+ * skipped, undefined if it was not.
  */
-export function argumentsOf(parameters: JsonObject): z.ZodObject {
+export function argumentsOf(
+  parameters: JsonObject,
+  onCheck?: (skipped: string | undefined) => void,
+): z.ZodObject {
   return z
     .looseObject({})
     .overwrite((value) => presentOnly(value, parameters))
     .superRefine(async (value, context) => {
       const given = isArgs(value) ? value : {};
-      const fault = await checkBySchema(parameters, given);
+      const { fault, skipped } = await checkOrSkip(parameters, given);
+      onCheck?.(skipped);
       if (fault !== null) context.addIssue({ code: 'custom', message: fault });
     });
 }

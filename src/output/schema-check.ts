@@ -133,31 +133,51 @@ const MAX_UNUSABLE = 200;
  * schemas.
  */
 const MAX_WAIT_MS = 15_000;
+const SKIPPED = `checks by other schemas took longer than ${MAX_WAIT_MS / 1_000} s`;
 
 /** Why schemas are no longer checked, by their hashes. */
 const unusable = new LRUCache<string, string>({ max: MAX_UNUSABLE });
 let thread: SchemaThread | null = null;
 let previous: Promise<unknown> = Promise.resolve();
 
+/** The check of a value by a schema. */
+interface SchemaCheck {
+  /** What is wrong with the value, in words for the model; null if it is valid or was not checked. */
+  readonly fault: string | null;
+  /** Why this check was skipped, although the schema can be used; absent if it was not skipped. */
+  readonly skipped?: string;
+}
+
 /**
- * Checks a value by an untrusted JSON schema of any dialect. Resolves to the fault in words for the
- * model; null if the value is valid or the schema cannot be used. `what` names the value in the
- * fault. The check runs in a thread of its own, which is terminated after five seconds or with too
- * much memory. Never rejects.
+ * Checks a value by an untrusted JSON schema of any dialect. If the schema cannot be used, there is
+ * no fault. `what` names the value in the fault. The check runs in a thread of its own, which is
+ * terminated after five seconds or with too much memory. A check that would wait for others for too
+ * long is skipped. Never rejects.
  */
-export async function checkBySchema(
+export async function checkOrSkip(
   schema: JsonObject,
   value: Json,
   what = 'the arguments',
-): Promise<string | null> {
+): Promise<SchemaCheck> {
   const key = hashSchema(schema);
-  if (unusable.has(key)) return null;
+  if (unusable.has(key)) return { fault: null };
   const answer = await enqueue({ key, schema, value });
+  if ('skipped' in answer) return { fault: null, skipped: answer.skipped };
   if ('unusable' in answer) {
     unusable.set(key, answer.unusable);
-    return null;
+    return { fault: null };
   }
-  return answer.fault?.replaceAll(/^data\b|(?<=, )data\b/g, what).slice(0, 4_000) ?? null;
+  const fault = answer.fault?.replaceAll(/^data\b|(?<=, )data\b/g, what).slice(0, 4_000) ?? null;
+  return { fault };
+}
+
+/** Returns the fault that `checkOrSkip` finds; null also for a check that was skipped. */
+export async function checkBySchema(
+  schema: JsonObject,
+  value: Json,
+  what?: string,
+): Promise<string | null> {
+  return (await checkOrSkip(schema, value, what)).fault;
 }
 
 function hashSchema(schema: JsonObject): string {
@@ -165,12 +185,14 @@ function hashSchema(schema: JsonObject): string {
 }
 
 /** Runs the jobs one after the other, since there is one thread. */
-async function enqueue(job: Parameters<SchemaThread['run']>[0]): Promise<ThreadAnswer> {
+async function enqueue(
+  job: Parameters<SchemaThread['run']>[0],
+): Promise<ThreadAnswer | { readonly skipped: string }> {
   const began = performance.now();
-  const turn = previous.then(async (): Promise<ThreadAnswer> => {
+  const turn = previous.then(async () => {
     const known = unusable.get(job.key);
     if (known !== undefined) return { unusable: known };
-    if (performance.now() - began > MAX_WAIT_MS) return { fault: null };
+    if (performance.now() - began > MAX_WAIT_MS) return { skipped: SKIPPED };
     if (thread?.isAlive !== true) thread = startSchemaThread();
     return await thread.run(job);
   });

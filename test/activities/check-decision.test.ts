@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { z } from 'zod';
 import type { ActivityDependencies } from '../../src/activities/activity-context.js';
 import { checkDecision } from '../../src/activities/requests/check-decision.js';
@@ -322,4 +322,20 @@ test('a store that is down refuses the edit, which the person may retry', async 
     ),
   );
   expect(result).toMatchObject({ ok: false, message: expect.stringContaining('disk full') });
+});
+
+test("a person's answer to a server is refused while its form cannot be checked", async () => {
+  const form = { type: 'object', properties: { sure: { type: 'boolean' } } } as const;
+  const asked = { ...request('question'), server: 'shop', form };
+  const given = async () => await decide(answer({ sure: 'no' }), { input: { request: asked } });
+  const clock = vi.spyOn(performance, 'now').mockReturnValueOnce(0).mockReturnValueOnce(16_000);
+  onTestFinished(() => clock.mockRestore());
+  expect(await given()).toEqual({
+    ok: false,
+    message:
+      'result: it could not be checked now, because checks by other schemas took longer than 15 s; try again',
+  });
+  expect(await given()).toMatchObject({
+    message: expect.stringContaining('does not fit the form'),
+  });
 });

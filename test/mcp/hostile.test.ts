@@ -3,11 +3,12 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { type Json, type JsonObject, isObject } from '../../src/core/text/json.js';
 import { createLineBuffer } from '../../src/mcp/transport.js';
 import { mcpServer, type McpServer } from '../../src/mcp/mcp-server.js';
-import { resultText } from '../../src/mcp/call-tool.js';
-import { checkBySchema, getUncheckedReason } from '../../src/output/schema-check.js';
+import { callTool, resultText } from '../../src/mcp/call-tool.js';
+import { checkBySchema, checkOrSkip, getUncheckedReason } from '../../src/output/schema-check.js';
 import { createSession, type McpSession } from '../../src/mcp/session.js';
 import { removeAbsentNulls } from '../../src/output/schemas.js';
 import { httpServer } from '../support/http-server.js';
+import { toolDefinition } from '../support/scripts.js';
 
 const SCRIPT = fileURLToPath(new URL('../fixtures/mcp/hostile-server.js', import.meta.url));
 const TOKEN = 'canary-token-5e1';
@@ -55,6 +56,12 @@ function doubling(levels: number, last: JsonObject, key = 'allOf'): JsonObject {
   return { type: 'object', properties: { a: { $ref: '#/$defs/d0' } }, $defs };
 }
 
+/** Lets the next check find that it has waited for 16 s. */
+function waitsLong(): void {
+  const clock = vi.spyOn(performance, 'now').mockReturnValueOnce(0).mockReturnValueOnce(16_000);
+  onTestFinished(() => clock.mockRestore());
+}
+
 const HONEST = { type: 'object', properties: { b: { type: 'string', pattern: '^x$' } } };
 
 describe('a schema of an MCP server', () => {
@@ -96,6 +103,33 @@ describe('a schema of an MCP server', () => {
       'the arguments/a must match pattern "^(?=x)x+$"',
     );
     expect(getUncheckedReason(schema)).toBeUndefined();
+  });
+
+  test('whose check waits for others for too long is skipped, and the result and the log say so', async () => {
+    const why = 'checks by other schemas took longer than 15 s';
+    waitsLong();
+    expect(await checkOrSkip(HONEST, { b: 'y' })).toEqual({ fault: null, skipped: why });
+    expect(getUncheckedReason(HONEST)).toBeUndefined();
+    expect((await checkOrSkip(HONEST, { b: 'y' })).fault).toContain('must match pattern');
+    const logged: string[] = [];
+    const session = { call: async () => ({ content: [{ type: 'text', text: 'sent' }] }) };
+    const blobs = { put: async () => '', get: async () => '' };
+    const pinned = { ...toolDefinition('bad__send', 'read'), parameters: HONEST };
+    const tool = callTool(pinned, { session: session as never, blobs: blobs as never });
+    const send = async (given: JsonObject) => {
+      const { success } = await tool.input.safeParseAsync(given);
+      const context = {
+        signal: new AbortController().signal,
+        log: (text: string) => logged.push(text),
+      };
+      return success && (await tool.executeParsed(given, context as never));
+    };
+    waitsLong();
+    expect(await send({ b: 'y' })).toBe(
+      `sent\n[the arguments were sent unchecked, because ${why}]`,
+    );
+    expect(logged).toEqual([`the arguments were sent unchecked, because ${why}`]);
+    expect([await send({ b: 'y' }), await send({ b: 'x' })]).toEqual([false, 'sent']);
   });
 
   test('with multiplying references does not delay the search for absent nulls', () => {

@@ -11,7 +11,7 @@ import { printable, show } from '../../core/text/text.js';
 import type { ToolCall } from '../../core/transcript/messages.js';
 import type { Decision, Request } from '../../core/transcript/request.js';
 import { parseWithZod } from '../../output/parse-output.js';
-import { checkBySchema } from '../../output/schema-check.js';
+import { checkOrSkip } from '../../output/schema-check.js';
 import { toZodType } from '../../output/schemas.js';
 import { redactJson, redactMessage } from '../../secrets/redact.js';
 import type { BlobStore } from '../../storage/blob-store.js';
@@ -145,7 +145,10 @@ async function checkServerAnswer({
     return refusedResult(`expected an object with the fields of the form, got ${show(result)}`);
   }
   const content = withDefaults(result, form);
-  const fault = await checkBySchema(form, content, 'the answer');
+  const { fault, skipped } = await checkOrSkip(form, content, 'the answer');
+  if (skipped !== undefined) {
+    return refusedResult(`it could not be checked now, because ${skipped}; try again`);
+  }
   if (fault === null) return { ok: true, answer: { action: 'accept', content } };
   const fields = formLines(form).join('\n');
   return refusedResult(`it does not fit the form: ${fault}\nThe fields are:\n${fields}`);
