@@ -1,7 +1,6 @@
 // Workflows of perdure, for a workflows file of your own
 export { agent } from './workflows/agent.js';
-export { budget } from './workflows/budget.js';
-export { rate } from './workflows/rate.js';
+export { budget, rate } from './workflows/shared-limits.js';
 export { probe, send, type SendInput } from './workflows/send.js';
 // Running agents from a workflow of your own
 export { runAgent, type AgentRunInput } from './workflows/calls/run-child-once.js';

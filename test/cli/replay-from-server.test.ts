@@ -10,7 +10,7 @@ import { replyCall, replyText } from '../../src/testing/replies.js';
 import { replayRuns } from '../../src/worker/bundle.js';
 import { createGate } from '../../src/testing/play.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { budgetWorkflowId } from '../../src/updates/budget.js';
+import { budgetWorkflowId } from '../../src/updates/shared-limits.js';
 import { Output, runHere } from '../support/command-here.js';
 import { runInProcess, type CommandOutput } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';

@@ -9,7 +9,7 @@ import { costOf } from '../../core/rules/spending.js';
 import type { ReplyUsage } from '../../core/transcript/outcome.js';
 import type { ModelCatalog, ResolvedModel } from '../../models/model-entry.js';
 import { type Model, ModelError, type ModelRequest, estimateUsage } from '../../models/model.js';
-import { settleLease, takeLease } from '../../updates/budget.js';
+import { settleLease, takeLease } from '../../updates/shared-limits.js';
 import { toRunIds } from '../attempt.js';
 import { BudgetHolder, type BudgetOffice, type Settle } from './budget-holder.js';
 import { readUsage } from './record-reply.js';

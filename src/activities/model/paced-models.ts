@@ -8,7 +8,7 @@ import {
   rateOf,
 } from '../../models/model-entry.js';
 import { type Model, type ModelRequest, estimateUsage } from '../../models/model.js';
-import { takeFromRate } from '../../updates/rate.js';
+import { takeFromRate } from '../../updates/shared-limits.js';
 import { RateHolder, type TakeBlock } from './rate-holder.js';
 
 /** The tokens of a reply before any has been seen. */

@@ -5,7 +5,7 @@ import { type Command, EXIT } from '../context.js';
 import { columns } from '../format/format.js';
 import { noteServer } from '../hosting/server-notes.js';
 import { type SharedBudget, DAY_MS, dayOf, isSome } from '../../core/rules/budget.js';
-import { readBudget } from '../../updates/budget.js';
+import { readBudget } from '../../updates/shared-limits.js';
 
 /** `budgets`: shows what runs have spent today of each budget of the configuration. Needs a worker. */
 export const budgets: Command<object> = {

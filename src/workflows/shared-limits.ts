@@ -7,10 +7,21 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import { UNUSED, blockAsk, isPace, takeBlock } from '../core/rules/rate.js';
-import { takeUpdate } from './messages/definitions.js';
+import {
+  areBooks,
+  dayOf,
+  isSettlement,
+  leaseAsk,
+  msLeftOf,
+  openBooks,
+  readBooks,
+  settleLease,
+  takeLease,
+} from '../core/rules/budget.js';
+import { takeUpdate, budgetQuery, leaseUpdate, settleSignal } from './messages/definitions.js';
 
 /** The server admits 2,000 updates to one segment. */
-export const MAX_TAKEN = 1_000;
+const MAX_TAKEN = 1_000;
 /** Less than half of the time after which the server ends a segment that has no worker. */
 const SEGMENT_MS = 4 * 60_000;
 
@@ -20,7 +31,7 @@ followBuilds(rate);
  * Lets a workflow move to the current build with its next task, if there is worker versioning: all builds
  * share what it hands out.
  */
-export function followBuilds(workflow: (carried?: unknown) => Promise<void>): void {
+function followBuilds(workflow: (carried?: unknown) => Promise<void>): void {
   setWorkflowOptions(() => {
     const { deploymentName = '' } = workflowInfo().currentDeploymentVersion ?? {};
     // The server refuses the option of a worker without versioning.
@@ -60,4 +71,46 @@ export async function rate(carried?: unknown): Promise<void> {
   await condition(() => taken >= MAX_TAKEN, SEGMENT_MS);
   const isIdle = taken === 0 && Math.max(pace.requestsUntil, pace.tokensUntil) <= Date.now();
   if (!isIdle) await continueAsNew<typeof rate>(pace);
+}
+
+followBuilds(budget);
+
+/**
+ * Workflow type `budget`: hands out one budget of a day (`budgets` of the configuration) to all workers, in
+ * leases. Workers start it; it ends with the day. The argument is what a segment passes on; a starter must
+ * not pass it.
+ *
+ * @example
+ * ```ts
+ * // The workflows file of your own worker, if the configuration has `budgets`
+ * export { agent, probe, budget } from 'perdure/workflow';
+ * ```
+ */
+export async function budget(carried?: unknown): Promise<void> {
+  let books = areBooks(carried) ? carried : openBooks(Date.now());
+  let taken = 0;
+  setHandler(
+    leaseUpdate,
+    (ask) => {
+      const given = takeLease(books, ask, Date.now());
+      ({ books } = given);
+      taken += 1;
+      return given.lease;
+    },
+    {
+      validator(ask: unknown) {
+        const problem = leaseAsk(ask, 'ask');
+        if (problem !== null) throw ApplicationFailure.nonRetryable(problem, 'Refused');
+      },
+    },
+  );
+  setHandler(settleSignal, (said: unknown) => {
+    taken += 1;
+    if (isSettlement(said)) books = settleLease(books, said, Date.now());
+  });
+  setHandler(budgetQuery, () => readBooks(books, Date.now()));
+  await condition(() => taken >= MAX_TAKEN, msLeftOf(Date.now()));
+  // All leases have ended with the day, so nothing is left to remember.
+  if (taken < MAX_TAKEN && dayOf(Date.now()) > books.day) return;
+  await continueAsNew<typeof budget>(books);
 }
