@@ -327,19 +327,35 @@ export async function withAllArguments(
  * run does not know of such a decision.
  */
 export function decidedText(
-  { id: run, decisions = [] }: Pick<RunStatus, 'id' | 'decisions'>,
+  { id: run, ...decided }: Pick<RunStatus, 'id' | 'decisions'>,
   name: string,
 ): string | null {
-  const made = decisions.findLast(
-    ({ request, call, refused }) =>
-      request !== undefined && refused === undefined && (request === name || call === name),
-  );
+  const { request = name } = decisionOn(decided, name) ?? {};
+  const text = decisionText(decided, name);
+  if (text === null) return null;
+  return `request: ${visible(request)} of run ${visible(run)} ${text}, and cannot be decided again`;
+}
+
+/**
+ * Returns what was decided about a request, such as `was decided as deny by ann at …`; null if the
+ * run does not know of such a decision.
+ */
+export function decisionText(decided: Pick<RunStatus, 'decisions'>, name: string): string | null {
+  const made = decisionOn(decided, name);
   if (made?.as === undefined) return null;
-  const { request = name, as, by, at } = made;
+  const { as, by, at } = made;
   const when = new Date(at).toISOString().replace(/\.\d+Z$/, 'Z');
   const what = as === 'expired' ? 'expired' : `was decided as ${as}`;
   const who = by === undefined && as === 'expired' ? '' : ` by ${actorText(made)}`;
-  return `request: ${visible(request)} of run ${visible(run)} ${what}${who} at ${when}, and cannot be decided again`;
+  return `${what}${who} at ${when}`;
+}
+
+/** Returns the newest accepted decision about a request, by its id or that of its call. */
+function decisionOn({ decisions = [] }: Pick<RunStatus, 'decisions'>, name: string) {
+  return decisions.findLast(
+    ({ request, call, refused }) =>
+      request !== undefined && refused === undefined && (request === name || call === name),
+  );
 }
 
 /** Returns the message for a request that a run does not have; it names those that it has. */

@@ -1,9 +1,21 @@
 import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import stringWidth from 'string-width';
-import { afterAll, beforeAll, beforeEach, expect, inject, test, vi } from 'vitest';
+import {
+  afterAll,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  inject,
+  onTestFinished,
+  test,
+  vi,
+} from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { osUser } from '../../src/cli/input/option-parsers.js';
+import type { Rule } from '../../src/core/definition/rules.js';
 import type { RunStatus } from '../../src/core/state/status.js';
 import type { Request } from '../../src/core/transcript/request.js';
 import { defineTool } from '../../src/tools/define-tool.js';
@@ -30,12 +42,20 @@ const pay = defineTool({
   description: 'pays',
   input: z.object({ to: z.string() }),
   effect: 'keyed',
-  approval: 'always',
   execute: async ({ to }) => {
     desk.did(`pay ${to}`);
     return 'paid';
   },
 });
+
+const payer = (expires?: Rule['expires']) =>
+  defineAgent({
+    name: expires === undefined ? 'payer' : 'hasty',
+    instructions: 'x',
+    model: 'script',
+    tools: [pay],
+    rules: [{ tool: 'pay', then: 'ask', ...(expires !== undefined && { expires }) }],
+  });
 
 /** A run that a person follows in a pseudo-terminal of 80 columns and 40 rows. */
 async function attached(run: string) {
@@ -51,12 +71,15 @@ async function attached(run: string) {
       NO_COLOR: '1',
     },
   });
+  const exited = once(terminal, 'exit');
   let shown = '';
   terminal.stdout.setEncoding('utf8').on('data', (text: string) => (shown += text));
   return {
     shown: () => shown,
     isShown: async (text: string): Promise<void> =>
       await vi.waitFor(() => expect(shown).toContain(text), { timeout: 30_000, interval: 50 }),
+    /** Resolves with the exit code of the command. */
+    exit: async (): Promise<unknown> => (await exited)[0],
     type: (line: string) => void terminal.stdin.write(`${line}\r`),
     close() {
       terminal.stdin.end();
@@ -131,8 +154,7 @@ test.skipIf(!hasTerminal)(
 test.skipIf(!hasTerminal)(
   'a person at a terminal is prompted, and decides by typing a word',
   async () => {
-    const agent = defineAgent({ name: 'payer', instructions: 'x', model: 'script', tools: [pay] });
-    await desk.work([agent]);
+    await desk.work([payer()]);
     desk.script([{ pay: { to: 'ann' } }, 'Done.']);
     const { handle } = await desk.asked({ agent: 'payer', message: 'pay' });
     const terminal = await attached(handle.workflowId);
@@ -159,3 +181,43 @@ test.skipIf(!hasTerminal)(
     terminal.close();
   },
 );
+
+describe.skipIf(!hasTerminal)('a person at a terminal whose request ends elsewhere', () => {
+  const question = 'yes / no / edit / answer / full / later?';
+  /** Starts a run that asks, and waits until the terminal asks its person. */
+  async function prompted(expires?: Rule['expires']) {
+    const agent = payer(expires);
+    await desk.work([agent]);
+    desk.script([{ pay: { to: 'ann' } }, 'Done.']);
+    const { handle } = await desk.asked({ agent: agent.name, message: 'pay' });
+    const terminal = await attached(handle.workflowId);
+    onTestFinished(() => terminal.close());
+    await terminal.isShown(question);
+    return { handle, terminal };
+  }
+
+  test('sees who has decided, and then the answer', async () => {
+    const { handle, terminal } = await prompted();
+    await desk.decide(handle, { as: 'approve', by: 'bob' });
+    await terminal.isShown('Request r1 was decided as approve by bob at ');
+    await terminal.isShown('Done.');
+    expect(await terminal.exit()).toBe(0);
+    expect(terminal.shown()).not.toContain('Decide later');
+    expect(desk.done).toEqual(['pay ann']);
+  });
+
+  test('sees that it has expired', async () => {
+    const { terminal } = await prompted('15 seconds');
+    await terminal.isShown('Request r1 expired at ');
+    await terminal.isShown('Done.');
+    expect(await terminal.exit()).toBe(0);
+  });
+
+  test('sees that the run is canceled', async () => {
+    const { handle, terminal } = await prompted();
+    await handle.cancel();
+    await terminal.isShown('Request r1 is no longer open.');
+    expect(await terminal.exit()).toBe(7);
+    expect(terminal.shown()).toContain('cancelled');
+  });
+});

@@ -1,65 +1,112 @@
 import { createInterface } from 'node:readline/promises';
 import type { Client } from '@temporalio/client';
+import { decisionText } from '../../client/requests.js';
+import { toRunStatus } from '../../client/status.js';
 import { PerdureError } from '../../core/errors.js';
 import { shownActions } from '../../core/plan/confirm-plan.js';
 import { visible } from '../../core/state/summaries.js';
 import type { Request } from '../../core/transcript/request.js';
 import { followSegments } from '../../history/follow-history.js';
 import type { Projection } from '../../history/projection.js';
-import { readRun } from '../../history/read-run.js';
+import { type RunReading, readRun } from '../../history/read-run.js';
 import { resolveRequests } from '../../updates/decide.js';
 import type { CliContext } from '../context.js';
+import type { Hosting } from '../hosting/hosting.js';
 import { osUser } from '../input/option-parsers.js';
 import { nextCommandFor } from '../reports/next-command.js';
 import { type Decided, completed, readChoice, readPlain, wordsOf } from './prompt.js';
-import { type AskingRun, ownStanding, shownRequest, viewedRequests } from './show-request.js';
+import { ownStanding, shownRequest, viewedRequests } from './show-request.js';
 
 /** A request that a person at the terminal is asked to decide. */
 interface Prompted {
-  readonly run: AskingRun;
+  readonly run: RunReading;
   readonly request: Request;
 }
 
+/** What ends a prompt from outside, beside the end of its request. */
+interface PromptEnds {
+  readonly interrupt: AbortSignal;
+  /** The worker of this process, which may die. */
+  readonly hosting: Pick<Hosting, 'died'>;
+}
+
 /**
- * Shows a request on the terminal and asks for a decision, which is bound to the digest of what was
- * shown. Returns when the person has decided, wants to decide later, or may not decide. An interrupt
- * ends the prompt.
+ * Shows an open request of a run on the terminal and asks for a decision, which is bound to the
+ * digest of what was shown. Returns at once if the run has no such request. Else returns when the person has decided, wants to decide later, or may not decide, and when the
+ * request is no longer open. An interrupt or the death of our worker ends the prompt.
  */
 export async function promptForDecision(
   context: CliContext,
   client: Client,
-  prompted: Prompted,
-  { interrupt }: { readonly interrupt: AbortSignal },
+  { id, digest }: { readonly id: string; readonly digest: string },
+  { interrupt, hosting: { died } }: PromptEnds,
 ): Promise<void> {
-  const { run, request } = prompted;
+  const run = await readRun(client, id);
+  const { pending } = toRunStatus(run, Date.now());
+  const request = pending.find((open) => open.digest === digest);
+  // Another person may have decided in the meantime.
+  if (request === undefined) return;
+  const prompted: Prompted = { run, request };
   if (ownStanding(run, request).name !== 'own') {
     await show(context, prompted, { full: false, prompts: false });
     context.note('The run waits for a person who may decide.');
     return;
   }
+  const closed = new AbortController();
+  const outside = AbortSignal.any([interrupt, died]);
+  const gone = untilGone(client, prompted, AbortSignal.any([outside, closed.signal]));
+  const over = new AbortController();
+  gone.catch(() => undefined).finally(() => over.abort());
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
   // Readline intercepts Ctrl-C, so this passes it on to the process.
   terminal.on('SIGINT', () => process.kill(process.pid, 'SIGINT'));
+  const signal = AbortSignal.any([outside, over.signal]);
+  const ask = async (question: string): Promise<string> =>
+    await terminal.question(`${question} `, { signal });
   try {
     await show(context, prompted, { full: false, prompts: true });
-    for (;;) {
-      const decided = await askFor(context, prompted, async (question) => {
-        return await terminal.question(`${question} `, { signal: interrupt });
-      });
-      if (decided === null) {
-        const see = await nextCommandFor(context, run, ['inbox', run.id, request.id]);
-        context.note(`The run waits. Decide later with the commands shown by: ${see}`);
-        return;
-      }
-      const refused = await send(context, client, prompted, { decided, interrupt });
-      if (refused === null) return;
-      context.note(`The decision was not accepted: ${visible(refused)}`);
-    }
+    await askUntilDecided(context, client, prompted, { ask, signal: outside });
   } catch (error) {
-    if (!interrupt.aborted) throw error;
+    if (!signal.aborted) throw error;
+    if (interrupt.aborted) return;
+    // The line of the question is not complete.
+    context.note('');
+    // The watch of the run reports what our worker has died of.
+    if (!died.aborted) context.note(goneText(request, await gone));
   } finally {
+    closed.abort();
     terminal.close();
   }
+}
+
+/** Asks until a decision is accepted or cannot be made, or until the person wants to decide later. */
+async function askUntilDecided(
+  context: CliContext,
+  client: Client,
+  prompted: Prompted,
+  { ask, signal }: { readonly ask: Ask; readonly signal: AbortSignal },
+): Promise<void> {
+  const { run, request } = prompted;
+  for (;;) {
+    const decided = await askFor(context, prompted, ask);
+    if (decided === null) {
+      const see = await nextCommandFor(context, run, ['inbox', run.id, request.id]);
+      context.note(`The run waits. Decide later with the commands shown by: ${see}`);
+      return;
+    }
+    const refused = await send(context, client, prompted, { decided, signal });
+    if (refused === null) return;
+    context.note(`The decision was not accepted: ${visible(refused)}`);
+  }
+}
+
+/** Asks a question at the terminal, and returns the line. */
+type Ask = (question: string) => Promise<string>;
+
+/** Returns the line about a request that somebody else has ended. */
+function goneText({ id }: Request, view: Projection | null): string {
+  const how = view?.state ? decisionText(view.state, id) : null;
+  return `Request ${visible(id)} ${how ?? 'is no longer open'}.`;
 }
 
 async function show(
@@ -74,11 +121,7 @@ async function show(
 }
 
 /** Asks until the person has decided. Returns null for `later`. */
-async function askFor(
-  context: CliContext,
-  prompted: Prompted,
-  ask: (question: string) => Promise<string>,
-): Promise<Decided | null> {
+async function askFor(context: CliContext, prompted: Prompted, ask: Ask): Promise<Decided | null> {
   const { request } = prompted;
   const choices = wordsOf(request).join(' / ');
   for (;;) {
@@ -108,7 +151,7 @@ async function send(
   context: CliContext,
   client: Client,
   prompted: Prompted,
-  { decided, interrupt }: { readonly decided: Decided; readonly interrupt: AbortSignal },
+  { decided, signal }: { readonly decided: Decided; readonly signal: AbortSignal },
 ): Promise<string | null> {
   const { run, request } = prompted;
   const { id, digest, kind } = request;
@@ -126,7 +169,7 @@ async function send(
   if (receipt === null) return null;
   if (receipt?.checking === true) {
     context.note('The decision counts once a worker has checked it.');
-    const refused = await refusedAfterCheck(client, prompted, interrupt);
+    const refused = await refusedAfterCheck(client, prompted, signal);
     if (refused !== null) return refused;
   }
   context.note(`Request ${visible(id)} is decided as ${isEdit ? 'edit' : decided.as}.`);
@@ -136,23 +179,62 @@ async function send(
 /** Waits until a worker has checked a decision; returns why it was refused, or null. */
 async function refusedAfterCheck(
   client: Client,
-  { run: { id }, request: { digest } }: Prompted,
+  { run: { id }, request }: Prompted,
   signal: AbortSignal,
 ): Promise<string | null> {
   // Read after the decision was accepted, so it has the decision.
-  const { runId, view } = await readRun(client, id);
-  const answerIn = (seen: Projection): string | null | undefined => {
-    const open = viewedRequests(seen, id).find((one) => one.digest === digest);
-    return open?.checking === true ? undefined : (open?.refused ?? null);
-  };
-  const known = answerIn(view);
+  const run = await readRun(client, id);
+  const known = answerIn(openIn(run.view, { run, request }));
   if (known !== undefined) return known;
-  for await (const next of followSegments(client, { id, runId, signal })) {
-    if (next.runId === runId && next.view.lastEvent < view.lastEvent) continue;
-    const answer = answerIn(next.view);
+  for await (const { open } of followRequest(client, { run, request }, signal)) {
+    const answer = answerIn(open);
     if (answer !== undefined) return answer;
   }
-  // The interrupt ends the loop, and then nothing is known of the check.
+  // The signal ends the loop, and then nothing is known of the check.
   signal.throwIfAborted();
   return null;
+}
+
+/** Returns why a worker has refused a decision, or null; undefined while it is being checked. */
+function answerIn(open: Request | null): string | null | undefined {
+  return open?.checking === true ? undefined : (open?.refused ?? null);
+}
+
+/** Resolves with the run as soon as its request is no longer open; with null if the signal aborts. */
+async function untilGone(
+  client: Client,
+  prompted: Prompted,
+  signal: AbortSignal,
+): Promise<Projection | null> {
+  for await (const { open, view } of followRequest(client, prompted, signal)) {
+    if (open === null) return view;
+  }
+  return null;
+}
+
+/** A request as of the newest event of its run; `open` is null if it is no longer open. */
+interface FollowedRequest {
+  readonly open: Request | null;
+  readonly view: Projection;
+}
+
+/** Follows a request through the segments of its run, until the run ends or the signal aborts. */
+async function* followRequest(
+  client: Client,
+  prompted: Prompted,
+  signal: AbortSignal,
+): AsyncGenerator<FollowedRequest, void, undefined> {
+  const { id, runId, view: start } = prompted.run;
+  for await (const next of followSegments(client, { id, runId, signal })) {
+    const { view } = next;
+    // The history is read from its beginning.
+    if (next.runId === runId && view.lastEvent < start.lastEvent) continue;
+    // Between two segments, nothing is known of the request.
+    if (view.ended === null ? view.state === null : view.ended.how === 'continued') continue;
+    yield { open: openIn(view, prompted), view };
+  }
+}
+
+function openIn(view: Projection, { run, request }: Prompted): Request | null {
+  return viewedRequests(view, run.id).find(({ digest }) => digest === request.digest) ?? null;
 }

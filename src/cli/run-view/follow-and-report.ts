@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import { type Client, isGrpcServiceError } from '@temporalio/client';
 import { type OpenRequest, awaitsOnlyAgents, isIdle } from '../../client/requests.js';
-import { toRunStatus } from '../../client/status.js';
 import { NoServerError } from '../../core/errors.js';
 import type { FinishedTurn } from '../../core/state/state.js';
 import { visible } from '../../core/state/summaries.js';
@@ -13,7 +12,7 @@ import {
   reached,
 } from '../../history/follow-history.js';
 import { type Projection, createProjector, waitingFor } from '../../history/projection.js';
-import { type RunReading, readRun } from '../../history/read-run.js';
+import type { RunReading } from '../../history/read-run.js';
 import type { StreamEvent } from '../../live/stream.js';
 import { type CliContext, CommandError, type ExitCode } from '../context.js';
 import { palette } from '../format/format.js';
@@ -233,9 +232,13 @@ async function fixesFor(context: CliContext, watch: Watch): Promise<Fixes> {
   };
 }
 
-async function serverGone(context: CliContext, watch: Watch, cause: Error): Promise<NoServerError> {
+async function serverGone(
+  context: CliContext,
+  run: Pick<Watch, 'id' | 'taskQueue'>,
+  cause: Error,
+): Promise<NoServerError> {
   const { address } = await context.server();
-  const next = await nextCommandFor(context, watch, ['attach', watch.id]);
+  const next = await nextCommandFor(context, run, ['attach', run.id]);
   const message =
     `The Temporal server at ${address} no longer answers (${cause.message}). ` +
     `It keeps everything that the run has recorded. When the server is back, run: ${next}`;
@@ -328,13 +331,12 @@ async function watchWithPrompts(
     if (end.type !== 'requests') return end;
     for (const { run: id, digest } of end.requests) {
       seen.add(digest);
-      const reading = await readRun(client, id);
-      const request = toRunStatus(reading, Date.now()).pending.find(
-        (open) => open.digest === digest,
+      if (run.interrupt.aborted) continue;
+      await promptForDecision(context, client, { id, digest }, run).catch(
+        async (error: unknown) => {
+          throw isGrpcServiceError(error) ? await serverGone(context, run, error) : error;
+        },
       );
-      // Another person may have decided in the meantime.
-      if (request === undefined || run.interrupt.aborted) continue;
-      await promptForDecision(context, client, { run: reading, request }, run);
     }
     const { runId, view } = end.last;
     const retriedUpTo = runId === watch.runId ? watch.retriedUpTo : 0;
