@@ -170,7 +170,7 @@ describe('perdure mcp accept', () => {
         config: async () => config,
         stores: async () => openStores(home),
       } as unknown as CliContext;
-      return [await mcpAccept.run(context, options), ...lines];
+      return [await mcpAccept.run(context, { yes: true, ...options }), ...lines];
     };
     const doctor = async () => await mcpFindings(config, {}, () => fileToolLock(join(home, '.')));
     const { toolLock } = openStores(home);
@@ -206,6 +206,9 @@ describe('perdure mcp accept', () => {
     expect((await accept({})).at(-1)).toBe('Accepted 2 tools.');
     expect((await doctor())[0]).toMatchObject({ level: 'ok' });
     expect(await accept({})).toEqual([0, 'Nothing to accept: no tool is new or has changed.']);
+    await offer(files, [listed('send', { description: 'sends again' }), listed('look')]);
+    await expect(accept({ yes: false })).rejects.toThrow('--yes: expected where');
+    expect((await doctor())[0]).toMatchObject({ level: 'note' });
     await expect(accept({ server: 'fer' })).rejects.toThrow('server: expected');
     await expect(accept({ tool: 'sent' })).rejects.toThrow('tool: expected');
   });

@@ -11,7 +11,7 @@ import type { ErasureCounts } from '../../storage/erasure-log.js';
 import { type CliContext, type Command, EXIT, type ExitCode, UsageError } from '../context.js';
 import { formatCount } from '../format/format.js';
 import { noteServer } from '../hosting/server-notes.js';
-import { confirm } from '../input/confirm.js';
+import { type Confirmation, confirm, requireConfirmable } from '../input/confirm.js';
 import { deciderName } from '../input/option-parsers.js';
 import { withOptions } from '../input/options.js';
 
@@ -57,11 +57,7 @@ export const erase: Command<EraseCommandOptions> = {
       'storeNamespace',
     ).addHelpText('after', ABOUT),
   async run(context, { dryRun = false, yes = false, ...given }) {
-    if (!dryRun && !yes && !context.isTty) {
-      throw new UsageError(
-        '--yes: expected, since nobody can be asked here; see with --dry-run what would be removed',
-      );
-    }
+    requireConfirmable(context, { yes, dryRun });
     const wanted = optionsOf(given);
     check(wanted);
     noteServer(context, await context.server());
@@ -70,8 +66,11 @@ export const erase: Command<EraseCommandOptions> = {
     const attempt = async (options: EraseOptions): Promise<Erasure> =>
       await eraseFrom(sources, options).catch(rethrowInFlags);
     const plan = await attempt({ ...wanted, dryRun: true });
-    if (dryRun || isEmpty(plan) || !(await isConfirmed(context, plan, yes))) {
+    const isOnlyShown = dryRun || isEmpty(plan);
+    const answer = isOnlyShown || yes ? 'yes' : await confirmed(context, plan);
+    if (isOnlyShown || answer !== 'yes') {
       report(context, plan, dryRun);
+      if (answer === 'interrupted') return EXIT.interrupted;
       return dryRun ? codeOf({ ...plan, left: [], continued: [] }) : codeOf(plan);
     }
     // Only what was shown.
@@ -140,8 +139,7 @@ function codeOf({ refused, left, continued }: Erasure): ExitCode {
 }
 
 /** Shows what would be removed, and asks a person at the terminal. */
-async function isConfirmed(context: CliContext, plan: Erasure, yes: boolean): Promise<boolean> {
-  if (yes) return true;
+async function confirmed(context: CliContext, plan: Erasure): Promise<Confirmation> {
   for (const line of linesOf(plan)) context.note(line);
   const what = plan.runs.length > 0 ? formatCount(plan.runs.length, 'run') : 'this';
   return await confirm(`erase ${what}? It cannot be undone.`);

@@ -20,7 +20,7 @@ import { formatCount } from '../format/format.js';
 import { type Hosting, createHosting } from '../hosting/hosting.js';
 import { noteServer } from '../hosting/server-notes.js';
 import { type HostedWorker, withHostedWorker } from '../hosting/with-worker.js';
-import { confirm } from '../input/confirm.js';
+import { type Confirmation, confirm, requireConfirmable } from '../input/confirm.js';
 import { withOptions } from '../input/options.js';
 import { mcpOwner } from '../mcp/owner.js';
 import { checkedMessages, takeStdout, runsServer } from '../mcp/runs-server.js';
@@ -165,8 +165,8 @@ const WAIT_MS = 30_000;
 
 /**
  * `mcp accept [SERVER] [TOOL]`: shows the tools of the configuration's MCP servers that have changed
- * or are new, with the difference, and accepts their present form for later runs. At a terminal, it
- * asks first.
+ * or are new, with the difference, and accepts their present form for later runs. It asks
+ * first; without a terminal, it requires `--yes`.
  */
 export const mcpAccept: Command<McpAcceptOptions> = {
   declare: (entry) =>
@@ -178,10 +178,13 @@ export const mcpAccept: Command<McpAcceptOptions> = {
       'yes',
     ),
   async run(context, { server: name, tool, dryRun = false, yes = false }) {
+    requireConfirmable(context, { yes, dryRun });
     const servers = serversOf(await context.config(), name);
     const { toolLock } = await context.stores();
     const found = await findUnaccepted({ toolLock, env: context.env }, servers, tool);
-    const isAccepted = !dryRun && found.length > 0 && (await isConfirmed(context, found, yes));
+    const isOnlyShown = dryRun || found.length === 0;
+    const answer = isOnlyShown || yes ? 'yes' : await confirmed(context, found);
+    const isAccepted = !isOnlyShown && answer === 'yes';
     if (isAccepted) {
       for (const server of servers) {
         const own = found.filter((each) => each.server === server);
@@ -193,6 +196,7 @@ export const mcpAccept: Command<McpAcceptOptions> = {
       }
     }
     report(context, found, isAccepted);
+    if (answer === 'interrupted') return EXIT.interrupted;
     return found.length === 0 || isAccepted || dryRun ? EXIT.completed : EXIT.failed;
   },
 };
@@ -244,12 +248,7 @@ async function findUnaccepted(
 }
 
 /** Shows the changes, and asks a person at the terminal. */
-async function isConfirmed(
-  context: CliContext,
-  found: readonly Unaccepted[],
-  yes: boolean,
-): Promise<boolean> {
-  if (yes || !context.isTty) return true;
+async function confirmed(context: CliContext, found: readonly Unaccepted[]): Promise<Confirmation> {
   for (const each of found) for (const line of shownChange(each)) context.note(line);
   return await confirm(`accept ${formatCount(found.length, 'tool')}?`);
 }
