@@ -57,10 +57,17 @@ const payer = (expires?: Rule['expires']) =>
     rules: [{ tool: 'pay', then: 'ask', ...(expires !== undefined && { expires }) }],
   });
 
+const KEYS = { 'Ctrl-C': '\u0003', 'Ctrl-D': '\u0004' } as const;
+
 /** A run that a person follows in a pseudo-terminal of 80 columns and 40 rows. */
 async function attached(run: string) {
   const place = ['--address', inject('temporalAddress'), '--task-queue', desk.rig.taskQueue];
-  const command = [process.execPath, await builtProgram(), 'attach', run, ...place];
+  return await atTerminal('attach', run, ...place);
+}
+
+/** A command in such a pseudo-terminal. */
+async function atTerminal(...words: readonly string[]) {
+  const command = [process.execPath, await builtProgram(), ...words];
   const sized = `stty rows 40 cols 80; exec ${command.join(' ')}`;
   const terminal = spawn('script', ['-qefc', sized, '/dev/null'], {
     env: {
@@ -80,6 +87,7 @@ async function attached(run: string) {
       await vi.waitFor(() => expect(shown).toContain(text), { timeout: 30_000, interval: 50 }),
     /** Resolves with the exit code of the command. */
     exit: async (): Promise<unknown> => (await exited)[0],
+    press: (key: keyof typeof KEYS) => void terminal.stdin.write(KEYS[key]),
     type: (line: string) => void terminal.stdin.write(`${line}\r`),
     close() {
       terminal.stdin.end();
@@ -160,6 +168,10 @@ test.skipIf(!hasTerminal)(
     const terminal = await attached(handle.workflowId);
     await terminal.isShown('yes / no / edit / answer / full / later?');
     expect(terminal.shown()).toMatch(/to.*ann/);
+    terminal.type('deny');
+    await terminal.isShown('Reason for the model (optional):');
+    terminal.type('x'.repeat(2_001));
+    await terminal.isShown('note: expected at most 2000 characters');
     terminal.type('nonsense');
     await terminal.isShown('Type one of: yes / no');
     terminal.type('edit');
@@ -219,5 +231,39 @@ describe.skipIf(!hasTerminal)('a person at a terminal whose request ends elsewhe
     await terminal.isShown('Request r1 is no longer open.');
     expect(await terminal.exit()).toBe(7);
     expect(terminal.shown()).toContain('cancelled');
+  });
+});
+
+describe.skipIf(!hasTerminal)('a person at a terminal who presses', () => {
+  test('Ctrl-D at a request decides later', async () => {
+    await desk.work([payer()]);
+    desk.script([{ pay: { to: 'ann' } }, 'Done.']);
+    const { handle } = await desk.asked({ agent: 'payer', message: 'pay' });
+    const terminal = await attached(handle.workflowId);
+    onTestFinished(() => terminal.close());
+    await terminal.isShown('later?');
+    terminal.press('Ctrl-D');
+    await terminal.isShown('The run waits. Decide later with the commands shown by:');
+    await desk.decide(handle, { as: 'approve', by: 'bob' });
+    await terminal.isShown('Done.');
+    expect(await terminal.exit()).toBe(0);
+  });
+
+  test.each([
+    ['Ctrl-D', 0],
+    ['Ctrl-C', 130],
+  ] as const)('%s where a command asks whether to erase erases nothing', async (key, code) => {
+    await desk.work([payer()]);
+    desk.script(['Done.']);
+    const handle = await desk.rig.start({ agent: 'payer', message: 'say' });
+    await desk.end(handle);
+    const address = ['--address', inject('temporalAddress')];
+    const terminal = await atTerminal('erase', handle.workflowId, ...address);
+    onTestFinished(() => terminal.close());
+    await terminal.isShown('It cannot be undone. yes / no');
+    terminal.press(key);
+    await terminal.isShown('Nothing was erased.');
+    expect(await terminal.exit()).toBe(code);
+    expect((await handle.describe()).status.name).toBe('COMPLETED');
   });
 });

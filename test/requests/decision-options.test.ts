@@ -13,6 +13,10 @@ import {
 } from '../../src/cli/requests/prompt.js';
 import { approval, DIGEST } from './samples.js';
 
+/** The request about a plan of these actions. */
+const planOf = (actions: readonly object[]) =>
+  approval({ kind: 'plan', arguments: JSON.stringify({ actions }) });
+
 describe('the digest that a person has seen', () => {
   const request = approval();
 
@@ -125,6 +129,35 @@ describe('the prompt', () => {
     expect(wordsOf(sure)).toEqual(['yes', 'no', 'full', 'later']);
     expect(readPlain('ok', sure)).toEqual({ as: 'answer', result: 'yes' });
     expect(readPlain('no', sure)).toEqual({ as: 'answer', result: 'no' });
+  });
+
+  test.each([
+    ['no action', []],
+    ['every action', ['a1', 'a2']],
+  ])('prompts for ids where %s needs approval, and takes no empty line', (_, asking) => {
+    const asks = { then: 'ask', why: 'a rule' };
+    const actions = ['a1', 'a2'].map((id) => ({
+      id,
+      tool: 't',
+      arguments: {},
+      ...(id === 'a2' && { after: ['a1'] }),
+      ...(asking.includes(id) && { asks }),
+    }));
+    const some = followUp('some', planOf(actions));
+    expect(some?.question).toBe('Ids of the actions:');
+    expect(some?.read('')).toMatch('the actions are a1, a2');
+    expect(some?.read('a9')).toMatch('expected ids');
+    expect(some?.read('a2')).toMatch('with all dependencies');
+    expect(some?.read('a1')).toEqual({ as: 'some', actions: ['a1'] });
+  });
+
+  test('prompts for ids, and takes an empty line where some actions need no approval', () => {
+    const first = { id: 'a1', tool: 't', arguments: {} };
+    const asks = { then: 'ask', why: 'a rule' };
+    const some = followUp('some', planOf([first, { ...first, id: 'a2', asks }]));
+    expect(some?.question).toContain('(empty: all that need no approval)');
+    expect(some?.read('')).toEqual({ as: 'some' });
+    expect(some?.read('a2, a1')).toEqual({ as: 'some', actions: ['a2', 'a1'] });
   });
 
   test('prompts for what a decision needs, and refuses the rest', () => {

@@ -2,10 +2,10 @@ import { createInterface } from 'node:readline/promises';
 import type { Client } from '@temporalio/client';
 import { decisionText } from '../../client/requests.js';
 import { toRunStatus } from '../../client/status.js';
-import { PerdureError } from '../../core/errors.js';
+import { InputError, NotDeliveredError, PerdureError, RefusedError } from '../../core/errors.js';
 import { shownActions } from '../../core/plan/confirm-plan.js';
 import { visible } from '../../core/state/summaries.js';
-import type { Request } from '../../core/transcript/request.js';
+import type { RefusalReason, Request } from '../../core/transcript/request.js';
 import { followSegments } from '../../history/follow-history.js';
 import type { Projection } from '../../history/projection.js';
 import { type RunReading, readRun } from '../../history/read-run.js';
@@ -60,7 +60,10 @@ export async function promptForDecision(
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
   // Readline intercepts Ctrl-C, so this passes it on to the process.
   terminal.on('SIGINT', () => process.kill(process.pid, 'SIGINT'));
-  const signal = AbortSignal.any([outside, over.signal]);
+  const left = new AbortController();
+  // Ctrl-D closes the terminal, and decides as little as `later`.
+  terminal.once('close', () => left.abort());
+  const signal = AbortSignal.any([outside, over.signal, left.signal]);
   const ask = async (question: string): Promise<string> =>
     await terminal.question(`${question} `, { signal });
   try {
@@ -72,7 +75,9 @@ export async function promptForDecision(
     // The line of the question is not complete.
     context.note('');
     // The watch of the run reports what our worker has died of.
-    if (!died.aborted) context.note(goneText(request, await gone));
+    if (died.aborted) return;
+    if (over.signal.aborted) context.note(goneText(request, await gone));
+    else await noteLater(context, prompted);
   } finally {
     closed.abort();
     terminal.close();
@@ -86,18 +91,18 @@ async function askUntilDecided(
   prompted: Prompted,
   { ask, signal }: { readonly ask: Ask; readonly signal: AbortSignal },
 ): Promise<void> {
-  const { run, request } = prompted;
   for (;;) {
     const decided = await askFor(context, prompted, ask);
-    if (decided === null) {
-      const see = await nextCommandFor(context, run, ['inbox', run.id, request.id]);
-      context.note(`The run waits. Decide later with the commands shown by: ${see}`);
-      return;
-    }
+    if (decided === null) return await noteLater(context, prompted);
     const refused = await send(context, client, prompted, { decided, signal });
     if (refused === null) return;
     context.note(`The decision was not accepted: ${visible(refused)}`);
   }
+}
+
+async function noteLater(context: CliContext, { run, request }: Prompted): Promise<void> {
+  const see = await nextCommandFor(context, run, ['inbox', run.id, request.id]);
+  context.note(`The run waits. Decide later with the commands shown by: ${see}`);
 }
 
 /** Asks a question at the terminal, and returns the line. */
@@ -146,7 +151,24 @@ function unclearLine(request: Request, choices: string): string {
   return `Type one of: ${choices}${ids === undefined ? '' : ` (the actions are ${ids})`}`;
 }
 
-/** Sends a decision. Returns why a worker has refused it, so that it can be made again; else null. */
+/** After these refusals, the request as shown can no longer be decided by this person. */
+const FINAL: readonly RefusalReason[] = [
+  'decided',
+  'expired',
+  'unknown_request',
+  'wrong_digest',
+  'not_a_decider',
+];
+
+/** Returns whether another decision about the same request may be accepted after an error. */
+function canDecideAgain(error: PerdureError): boolean {
+  if (!RefusedError.isInstance(error)) {
+    return InputError.isInstance(error) || NotDeliveredError.isInstance(error);
+  }
+  return error.reason !== null && !FINAL.includes(error.reason);
+}
+
+/** Sends a decision. Returns why it was refused if it can be made again; else null. */
 async function send(
   context: CliContext,
   client: Client,
@@ -157,17 +179,17 @@ async function send(
   const { id, digest, kind } = request;
   const isEdit = kind === 'plan' && decided.as === 'answer';
   const made = { ...decided, request: id, digest, by: osUser() };
-  const receipt = await resolveRequests(client, run.id, made).then(
-    ([first]) => first,
-    (error: unknown) => {
-      // Another person may have decided, or the rules may not let this person decide.
-      if (!PerdureError.isInstance(error)) throw error;
-      context.note(`The decision was not accepted: ${visible(error.message)}`);
-      return null;
-    },
-  );
-  if (receipt === null) return null;
-  if (receipt?.checking === true) {
+  let checking: boolean;
+  try {
+    const [receipt] = await resolveRequests(client, run.id, made);
+    checking = receipt?.checking === true;
+  } catch (error) {
+    if (!PerdureError.isInstance(error)) throw error;
+    if (canDecideAgain(error)) return error.message;
+    context.note(`The decision was not accepted: ${visible(error.message)}`);
+    return null;
+  }
+  if (checking) {
     context.note('The decision counts once a worker has checked it.');
     const refused = await refusedAfterCheck(client, prompted, signal);
     if (refused !== null) return refused;

@@ -1,5 +1,10 @@
 import { LIMITS } from '../../core/definition/definition.js';
-import { readPlanAnswer, readYesOrNo, shownActions } from '../../core/plan/confirm-plan.js';
+import {
+  readPlanAnswer,
+  readYesOrNo,
+  shownActions,
+  someText,
+} from '../../core/plan/confirm-plan.js';
 import type { PlannedAction } from '../../core/plan/plan.js';
 import { formLines } from '../../core/requests/server-ask.js';
 import { limitWord } from '../../core/requests/commands.js';
@@ -117,10 +122,7 @@ export function followUp(as: DecisionKind, request: Request): FollowUp | null {
         read: (line) => ({ as, ...(line.trim() !== '' && { note: line.trim() }) }),
       };
     case 'some':
-      return {
-        question: 'Ids of the actions (empty: all that need no approval):',
-        read: (line) => ({ as, ...(line.trim() !== '' && chosenActions(line)) }),
-      };
+      return chooseActions(shownActions(request.arguments ?? ''));
     case 'edit':
       return {
         question: 'All new arguments as JSON:',
@@ -141,6 +143,23 @@ export function followUp(as: DecisionKind, request: Request): FollowUp | null {
     default:
       return null;
   }
+}
+
+/** Asks for actions of a plan. `actions`: null if they are not shown, so the run checks the ids. */
+function chooseActions(actions: readonly PlannedAction[] | null): FollowUp {
+  const as = 'some';
+  const takesNone = actions === null || readPlanAnswer(someText(undefined), actions) !== null;
+  return {
+    question: `Ids of the actions${takesNone ? ' (empty: all that need no approval)' : ''}:`,
+    read: (line) => {
+      const chosen: Pick<Decided, 'actions'> = line.trim() === '' ? {} : chosenActions(line);
+      if (actions === null || readPlanAnswer(someText(chosen.actions), actions)?.as === as) {
+        return { as, ...chosen };
+      }
+      const ids = actions.map(({ id }) => id).join(', ');
+      return `expected ids with all dependencies; the actions are ${ids}`;
+    },
+  };
 }
 
 /** Whether an MCP server asks, with a form or an address. */
