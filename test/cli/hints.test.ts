@@ -144,6 +144,12 @@ test('a paused run with a request can be resumed and decided as shown', async ()
   const { handle } = await desk.asked({ agent: 'clerk', message: 'go' });
   const id = handle.workflowId;
   await handle.executeUpdate('pause', { args: [{}] });
+  const place = ['--address', inject('temporalAddress'), '--task-queue', desk.rig.taskQueue];
+  const left = await type(['attach', id, '--no-wait', ...place]);
+  expect(left.code).toBe(3);
+  expect(left.stderr).toMatch(
+    /waiting\. It is paused\. After the decision, resume it with: .* resume /,
+  );
   await follow(id, 'resume');
   await follow(id, 'approve');
   await desk.statusWhere(handle, ({ pending }) => pending[0]?.kind === 'question');

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { nextCommand } from '../../src/cli/reports/next-command.js';
-import { runHeader, uiLink } from '../../src/cli/reports/report-run.js';
+import type { CliContext } from '../../src/cli/context.js';
+import { reportInterrupted, runHeader, uiLink } from '../../src/cli/reports/report-run.js';
 import { liveLine } from '../../src/cli/run-view/ticker.js';
 import {
   isColorWanted,
@@ -21,6 +22,7 @@ import { callReply, begun, config, textReply, withResults } from '../support/scr
 import { appendMessage } from '../../src/core/state/change.js';
 import { planValue } from '../../src/core/plan/plan.js';
 import { reportText } from '../../src/core/plan/results.js';
+import { ID, runWithCall } from '../support/pending-call.js';
 import { viewOf } from '../support/view.js';
 import { getOpenBatch } from '../../src/core/state/turn.js';
 
@@ -167,6 +169,56 @@ describe('the live line', () => {
       attempts,
     });
     expect(line).toContain(' · attempt 3, after: 429 \\u001b[31mslow · ');
+  });
+
+  test('names the request that the run waits for while its notice fails', async () => {
+    const state = { ...runWithCall('put'), firstRunId: 'f' };
+    const request = { id: 'r1', raisedAt: 1_000, kind: 'approval', why: 'a rule' } as const;
+    const work = { name: ID, phase: 'waiting', key: 'key-1', request };
+    const notice = { ...model, activity: 'notifyRequest' };
+    const view = viewOf({ ...state, work: [work as never] }, { inFlight: new Map([[9, notice]]) });
+    const attempts = new Map([['4', { attempt: 3, lastFailure: 'no mail' }]]);
+    const line = liveLine(view, { ...given, attempts });
+    expect(line).toContain('waiting_decision (approval): put');
+    expect(line).toContain('notice: attempt 3, after: no mail');
+
+    const notes: string[] = [];
+    const context = {
+      options: {},
+      note: (text: string) => notes.push(text),
+      taskQueue: async () => 'q',
+    } as unknown as CliContext;
+    const last = { runId: 'f', view };
+    const left = { id: 'x', runId: 'f', taskQueue: 'q', last, wasHosting: true };
+    expect(await reportInterrupted(context, left)).toBe(130);
+    expect(notes.join('\n')).toMatch(/run x waits for 1 decision; show it with: .* inbox x\n/);
+    notes.length = 0;
+    const paused = {
+      runId: 'f',
+      view: { ...view, state: view.state && { ...view.state, paused: true } },
+    };
+    await reportInterrupted(context, { ...left, last: paused });
+    expect(notes.join('\n')).toMatch(
+      /It is paused\. After the decision, resume it with: .* resume x$/,
+    );
+  });
+
+  test.each([
+    [{ paused: true }, true, /is still open\. It is paused\. Resume it with: .* resume x$/],
+    [{}, true, /is still open\. After a fix, run: .* attach x$/],
+    [{}, false, /is still open\. After a fix, run: .* resume x$/],
+  ])('names what releases a run after an interrupt: %j', async (rest, wasHosting, text) => {
+    const notes: string[] = [];
+    const context = {
+      options: {},
+      note: (line: string) => notes.push(line),
+      taskQueue: async () => 'q',
+    } as unknown as CliContext;
+    const blocked = new Map('paused' in rest ? [] : [[1, { reason: 'quota' } as never]]);
+    const view = viewOf({ ...begun(config()), ...rest }, { blocked: blocked as never });
+    const last = { runId: 'f', view };
+    await reportInterrupted(context, { id: 'x', runId: 'f', taskQueue: 'q', last, wasHosting });
+    expect(notes.join('\n')).toMatch(text);
   });
 
   test('names the calls of the current step', () => {

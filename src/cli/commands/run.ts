@@ -30,7 +30,7 @@ import {
 } from '../input/run-settings.js';
 import { type OpenedRun, checkAgent, idTakenError, openRun, requireWorker } from '../open-run.js';
 import { nextCommand, nextCommandOf } from '../reports/next-command.js';
-import { openLines, reportEnd, reportStarted } from '../reports/report-run.js';
+import { haltedText, openLines, reportEnd, reportStarted } from '../reports/report-run.js';
 import { type FollowOptions, followAndReport } from '../run-view/follow-and-report.js';
 
 interface RunOptions extends FollowOptions, RunSettingOptions {
@@ -349,6 +349,9 @@ async function reportIdle(context: CliContext, { run: handle }: OpenedRun): Prom
   context.note(
     `Run ${visible(id)} ${state} for a message, so there is nothing to follow; its last turn is ${turn}.`,
   );
+  const left = { ...handle, last: { runId, view }, wasHosting: false };
+  const halted = await haltedText(context, left, { isAsking: false });
+  if (halted !== null) context.note(halted);
   for (const line of await openLines(context, handle)) context.note(line);
   const status: RunStatusName = paused ? 'paused' : 'waiting_message';
   if (context.options.json) context.out(JSON.stringify({ id, runId, status, reason: null }));

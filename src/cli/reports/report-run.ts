@@ -1,4 +1,4 @@
-import type { OpenRequest } from '../../client/requests.js';
+import { type OpenRequest, isIdle } from '../../client/requests.js';
 import type { FinishedTurn } from '../../core/state/state.js';
 import { statusText } from '../../core/state/status.js';
 import { visible } from '../../core/state/summaries.js';
@@ -51,11 +51,12 @@ export async function reportEnd(context: CliContext, run: EndedRun): Promise<Exi
   const { id, runId, view } = run;
   const end = endOfRun({ terminatedWhy: '', ...run });
   if (end === null) throw new Error(`run ${visible(id)} has not ended`);
-  const { outcome } = end;
+  const { outcome, reason } = end;
   // The first event of a later segment is not the start of the run.
   const startedAt = view.state?.startedAt || view.startedAt;
   const tookMs = view.ended && startedAt !== null ? view.ended.at - startedAt : 0;
-  return await report(context, { outcome, tookMs, title: '', line: { ...outcome, id, runId } });
+  const line = { ...outcome, reason, id, runId };
+  return await report(context, { outcome, reason, tookMs, title: '', line });
 }
 
 /** An ended turn of a run that continues. */
@@ -73,11 +74,14 @@ export async function reportTurn(context: CliContext, ended: ReportedTurn): Prom
   const times = view.messages.filter((message) => message.turn === turn).map(({ at }) => at);
   const tookMs = times.length === 0 ? 0 : Math.max(...times) - Math.min(...times);
   const line = { ...outcome, id, runId, turn, ...(messageId !== undefined && { messageId }) };
-  return await report(context, { outcome, tookMs, title: `turn ${turn} `, line });
+  const { reason } = outcome;
+  return await report(context, { outcome, reason, tookMs, title: `turn ${turn} `, line });
 }
 
 interface Report {
   readonly outcome: Outcome;
+  /** The outcome's reason; `terminated` or `timed_out` if Temporal ended the run. */
+  readonly reason: string;
   readonly tookMs: number;
   /** Text before the status. */
   readonly title: string;
@@ -98,9 +102,9 @@ async function report(context: CliContext, result: Report): Promise<ExitCode> {
   return CODES[outcome.status];
 }
 
-function endLine({ outcome, tookMs, title }: Report, paint: Palette): string {
+function endLine({ outcome, reason, tookMs, title }: Report, paint: Palette): string {
   const { status, steps, toolCalls, usage, error, lost = [] } = outcome;
-  const text = `${title}${statusText(outcome)}`;
+  const text = `${title}${statusText({ status, reason })}`;
   const color = {
     completed: paint.green,
     failed: paint.red,
@@ -237,6 +241,8 @@ async function continueText(context: CliContext, run: WaitingRun): Promise<strin
   const { id, last, wasHosting, below } = run;
   const requests = last === null ? [] : viewedRequests(last.view, id);
   const isAsking = below.length > 0 || requests.length > 0;
+  const halted = await haltedText(context, run, { isAsking });
+  if (halted !== null) return halted;
   if (isAsking && !wasHosting) return 'A worker elsewhere continues the run after the decision.';
   if (isAsking) {
     const worker = await nextCommandFor(context, run, ['worker']);
@@ -246,11 +252,29 @@ async function continueText(context: CliContext, run: WaitingRun): Promise<strin
     const who = mayDecide ? 'You can decide now' : 'A person who may decide can do so now';
     return `The worker ran in this process. ${who}; the run continues when a worker runs: ${worker}`;
   }
-  if (last === null || last.view.blocked.size === 0) {
-    return `It is paused. Resume it with: ${await nextCommandFor(context, run, ['resume', id])}`;
+  return `It is paused. Resume it with: ${await nextCommandFor(context, run, ['resume', id])}`;
+}
+
+/**
+ * Returns what releases a run that is paused or blocked; null for any other run. No worker continues
+ * a paused run, also not after a decision. `isAsking`: whether a request of it is open.
+ */
+export async function haltedText(
+  context: CliContext,
+  { id, taskQueue, last, wasHosting }: Omit<LeftRun, 'runId'>,
+  { isAsking }: { readonly isAsking: boolean },
+): Promise<string | null> {
+  if (last === null) return null;
+  const isBlocked = last.view.blocked.size > 0;
+  const command = (word: string) => nextCommandFor(context, { taskQueue }, [word, id]);
+  if (last.view.state?.paused === true) {
+    const resume = await command('resume');
+    if (isAsking) return `It is paused. After the decision, resume it with: ${resume}`;
+    return `It is paused. ${isBlocked ? 'After a fix, resume' : 'Resume'} it with: ${resume}`;
   }
-  const next = await nextCommandFor(context, run, [wasHosting ? 'attach' : 'resume', id]);
-  return `After a fix, run: ${next}`;
+  // A worker of this process retries at once.
+  if (!isBlocked || isAsking) return null;
+  return `After a fix, run: ${await command(wasHosting ? 'attach' : 'resume')}`;
 }
 
 /** Reports how to continue an open run whose turn has ended. */
@@ -303,11 +327,15 @@ async function interruptedText(context: CliContext, run: LeftRun): Promise<strin
   const { id, last, wasHosting } = run;
   const next = await nextCommandFor(context, run, ['attach', id]);
   const requests = last === null ? [] : viewedRequests(last.view, id);
-  if (last !== null && requests.length > 0 && last.view.inFlight.size === 0) {
+  const isAsking = last !== null && requests.length > 0 && isIdle(last.view);
+  const halted = await haltedText(context, run, { isAsking });
+  if (isAsking) {
     const show = await nextCommandFor(context, run, ['inbox', id]);
-    const after = wasHosting ? 'It then needs a worker' : 'It then continues on a worker elsewhere';
-    return `waits for ${formatCount(requests.length, 'decision')}; show ${requests.length === 1 ? 'it' : 'them'} with: ${show}\n${after}. Follow it with: ${next}`;
+    const then = wasHosting ? 'It then needs a worker' : 'It then continues on a worker elsewhere';
+    const after = halted ?? `${then}. Follow it with: ${next}`;
+    return `waits for ${formatCount(requests.length, 'decision')}; show ${requests.length === 1 ? 'it' : 'them'} with: ${show}\n${after}`;
   }
+  if (halted !== null) return `is still open. ${halted}`;
   return wasHosting
     ? `makes no progress without a worker; nothing is lost. Continue with: ${next}`
     : `continues on a worker elsewhere. Follow it with: ${next}`;

@@ -1,4 +1,5 @@
 import type { Client } from '@temporalio/client';
+import { isIdle } from '../../client/requests.js';
 import { presentRequest } from '../../core/requests/presentation.js';
 import { planProgress } from '../../core/run/details.js';
 import type { RunState } from '../../core/state/state.js';
@@ -64,16 +65,18 @@ export function liveLine(
   if (state === null)
     return paint.dim(`starting · ${formatDuration(now - (view.startedAt ?? now))}`);
   const inFlight = [...view.inFlight.values()];
+  const waits = isIdle(view) ? waitTexts(view, options) : [];
+  const isWaiting = waits.length > 0 || inFlight.length === 0;
   const attempted = inFlight.flatMap(({ activityId }) => attempts.get(activityId) ?? []);
   return [
     paint.cyan(positionText(view)),
     ...nodeTexts(state).map((text) => paint.cyan(text)),
-    ...(inFlight.length === 0
-      ? waitTexts(view, options).map((text) => paint.yellow(text))
+    ...(isWaiting
+      ? waits.map((text) => paint.yellow(text))
       : [...doing(inFlight, state.config.definition.model), elapsed(inFlight, now)]),
     ...attempted
       .filter(({ attempt }) => attempt > 1)
-      .map((attempt) => paint.yellow(attemptText(attempt))),
+      .map((attempt) => paint.yellow(`${isWaiting ? 'notice: ' : ''}${attemptText(attempt)}`)),
     ...(state.paused && inFlight.length > 0 ? [paint.yellow('pausing after this')] : []),
     ...queued(state.inbox.waiting.length),
     paint.dim(formatUsage(state.turn.spent.usage)),
