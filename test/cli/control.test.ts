@@ -106,6 +106,30 @@ async function orphan(): Promise<string> {
 }
 
 describe('pause and resume', () => {
+  test('of an idle run name what it needs next, until it is terminated', async () => {
+    const { id } = await idle();
+    await does(pause, { id });
+    const paused = await does(attach, { id, wait: true }, { json: true });
+    expect(JSON.parse(paused.stdout)).toMatchObject({ id, status: 'paused' });
+    expect(paused.stderr).toMatch(
+      /is paused and waits for a message.*\nIt is paused\. Resume it with: .* resume /,
+    );
+    const resumed = await does(resume, { id }, { json: true });
+    expect(JSON.parse(resumed.stdout)).toMatchObject({ resumed: true, wasPaused: true });
+    expect(resumed.stderr).toMatch(
+      /resumes\. It waits for a message\.\nSend it the next message with: /,
+    );
+    expect(resumed.stderr).not.toContain(' attach ');
+    const again = await does(resume, { id }, { json: true });
+    expect(JSON.parse(again.stdout)).toMatchObject({ resumed: false, wasPaused: false });
+    await rig.client.workflow.getHandle(id).terminate('enough');
+    const ended = await does(attach, { id, wait: true }, { json: true });
+    expect(JSON.parse(ended.stdout)).toMatchObject({ status: 'failed', reason: 'terminated' });
+    expect(ended.stderr).toMatch(
+      /^failed \(terminated\): the workflow was terminated from outside/m,
+    );
+  });
+
   test('let calls in flight end, and defer messages until the run resumes', async () => {
     const { id, gate } = await held();
     const paused = await does(pause, { id }, { json: true });
@@ -120,6 +144,7 @@ describe('pause and resume', () => {
     expect(JSON.parse(following.stdout)).toMatchObject({ id, status: 'paused', reason: null });
     expect(following.code).toBe(3);
     expect(following.stderr).toMatch(/^paused: /m);
+    expect(following.stderr).toMatch(/waiting\. It is paused\. Resume it with: .* resume /);
     expect((await does(pause, { id })).stderr).toContain('was already paused');
     expect((await does(status, { id })).stdout).toMatch(/resume run-.* resume it/);
 

@@ -172,7 +172,9 @@ describe('resume', () => {
 
   test('does not change a run that is not blocked', async () => {
     const handle = await started('hold', 'working');
-    const { code, stderr } = await decide(resume, { id: handle.workflowId });
+    const id = handle.workflowId;
+    const { code, stdout, stderr } = await decide(resume, { id }, { json: true });
+    expect(JSON.parse(stdout)).toMatchObject({ id, resumed: false });
     expect(stderr).toContain('is neither paused nor blocked, so nothing changes');
     expect(code).toBe(0);
     await handle.cancel();

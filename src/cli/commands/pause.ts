@@ -75,16 +75,23 @@ async function resumeOne(context: CliContext, id: string, by: string): Promise<E
     send: () => resumeRun(client, id, { by }),
     left: (command) => starts.push(command),
   });
-  const follow = await nextCommandFor(context, run, ['attach', id]);
+  const changes = wasPaused || wasBlocked;
   const text = resumeText({ paused: wasPaused, blocked: wasBlocked });
   const [start] = starts;
-  context.note(
-    start === undefined
-      ? `Run ${visible(id)} ${text}. Follow it with: ${follow}`
-      : `Run ${visible(id)} ${text} when a worker runs. No worker is running. Start one with: ${start}`,
-  );
+  if (start !== undefined) {
+    const when = changes ? ' when a worker runs' : '';
+    context.note(
+      `Run ${visible(id)} ${text}${when}. No worker is running. Start one with: ${start}`,
+    );
+  } else if (nextTarget(run.view) === null) {
+    context.note(`Run ${visible(id)} ${text}. It waits for a message.`);
+    for (const line of await openLines(context, run)) context.note(line);
+  } else {
+    const follow = await nextCommandFor(context, run, ['attach', id]);
+    context.note(`Run ${visible(id)} ${text}. Follow it with: ${follow}`);
+  }
   if (context.options.json) {
-    context.out(JSON.stringify({ id, resumed: true, wasBlocked, wasPaused }));
+    context.out(JSON.stringify({ id, resumed: changes, wasBlocked, wasPaused }));
   }
   return EXIT.completed;
 }
