@@ -121,7 +121,9 @@ describe('schedule', () => {
     created.push(id);
     const to = `none-${id}`;
     await perdure('schedule', 'create', id, 'hello', '--to', to, '--cron', '0 9 1 1 *');
-    await perdure('schedule', 'trigger', id);
+    const fired = await perdure('schedule', 'trigger', id);
+    expect(fired.stderr).toContain(`It sends its message to run ${to}. Follow that with: `);
+    expect(fired.stderr).toContain(` attach ${to}`);
     const why = `there is no run "${to}"`;
     await vi.waitFor(async () => {
       const { stdout } = await perdure('schedule', 'list', '--json');

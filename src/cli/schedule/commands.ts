@@ -60,9 +60,19 @@ export const triggerSchedule: Command<ScheduleTriggerOptions> = {
   declare: (entry) => withOptions(entry.argument(...ID), 'overlap'),
   async run(context, { id, overlap }) {
     const how = overlap === undefined ? {} : { overlap };
-    await withSchedules(context, (schedules) => schedules.trigger(id, how));
-    const list = nextCommandOf(context, ['list', '--id-prefix', id]);
-    const text = `fires now. List its runs with: ${list}`;
+    const to = await withSchedules(context, async (schedules) => {
+      await schedules.trigger(id, how);
+      // It has fired, also if it cannot be read here.
+      return await schedules.describe(id).then(
+        (details) => details.to,
+        () => null,
+      );
+    });
+    const next =
+      to === null
+        ? `List its runs with: ${nextCommandOf(context, ['list', '--id-prefix', id])}`
+        : `It sends its message to run ${visible(to)}. Follow that with: ${nextCommandAbout(context, ['attach', to])}`;
+    const text = `fires now. ${next}`;
     return report(context, { id, text, fields: { triggered: true } });
   },
 };
