@@ -233,11 +233,31 @@ describe('perdure audit', () => {
       code: 0,
       stdout: `unchanged: ${entries.length} entries, head ${head}`,
     });
+    const json = await runInProcess(audit, { ids: [id], out }, { ...place, json: true });
+    expect(JSON.parse(json.stdout)).toEqual({ file: out, entries: entries.length, head });
     const text = await readFile(out, 'utf8');
     await writeFile(out, text.replace('"by":"bob"', '"by":"eve"'));
     const changed = await runInProcess(audit, { ids: [], verify: out }, place);
     expect(changed.code).not.toBe(0);
     expect(changed.stdout).toContain('changed: line');
+  });
+
+  test('writes no line without entries, and escapes what is hidden in one', async () => {
+    const lines: string[] = [];
+    const counted: typeof audit = {
+      run: async (context, options) =>
+        await audit.run({ ...context, out: (line) => lines.push(line) }, options),
+    };
+    await runInProcess(counted, { ids: [], tag: [`none-${id}`] }, place);
+    expect(lines).toEqual([]);
+    const odd = `${id}-odd`;
+    await client.start('desk', { id: odd, open: true, by: 'eve\u{e0001}' });
+    await runInProcess(counted, { ids: [odd] }, place);
+    await rig.client.workflow.getHandle(odd).terminate();
+    expect(lines[0]).toContain(String.raw`"by":"eve\udb40\udc01"`);
+    const file = join(rig.home, 'stdout.jsonl');
+    await writeFile(file, lines.join('\n'));
+    expect(await runInProcess(audit, { ids: [], verify: file }, place)).toMatchObject({ code: 0 });
   });
 
   test.each([

@@ -2,6 +2,8 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { type ListFilter, startRange } from '../../client/list-filter.js';
 import { listRuns } from '../../client/list.js';
 import { visible } from '../../core/state/summaries.js';
+import { parseJson } from '../../core/text/json.js';
+import { escapeJson } from '../../core/text/text.js';
 import { type AuditEntry, readAudit, verifyAudit } from '../../history/audit.js';
 import { type ErasureRecord, readRecords } from '../../storage/erasure-log.js';
 import { type CliContext, type Command, EXIT, type ExitCode, UsageError } from '../context.js';
@@ -71,10 +73,14 @@ async function writeLog(
   const erased = new Set(records.flatMap((one) => one.runs.map(({ id }) => id)));
   for (const id of ids) if (!erased.has(id)) await openRun(context, id, { archive: true });
   const entries = await readAudit({ client: await context.client(), archive }, runs);
-  const text = entries.map((entry) => `${JSON.stringify(entry)}\n`).join('');
-  if (out === undefined) for (const line of text.trimEnd().split('\n')) context.out(line);
-  else await write(out, text);
+  const lines = entries.map((entry) => JSON.stringify(entry));
+  if (out === undefined) for (const line of lines) context.out(escapeJson(line));
+  else await write(out, lines.map((line) => `${line}\n`).join(''));
   noteHead(context, entries, out);
+  if (out !== undefined && context.options.json) {
+    const last = entries.at(-1)?.hash ?? null;
+    context.out(JSON.stringify({ file: out, entries: entries.length, head: last }));
+  }
   return EXIT.completed;
 }
 
@@ -146,6 +152,15 @@ function noteHead(context: CliContext, entries: readonly AuditEntry[], out?: str
   );
 }
 
+/** Returns a log as it is hashed: in lines of stdout, hidden characters are JSON escapes. */
+function asWritten(text: string): string {
+  const lines = text.split(/\r?\n/).map((line) => {
+    const plain = JSON.stringify(parseJson(line)) ?? line;
+    return line === escapeJson(plain) ? plain : line;
+  });
+  return lines.join('\n');
+}
+
 async function checkLog(
   context: CliContext,
   { ids, verify: file, head }: AuditCommandOptions & { readonly verify: string },
@@ -157,7 +172,7 @@ async function checkLog(
       cause: error,
     });
   });
-  const check = verifyAudit(text, head === undefined ? {} : { head });
+  const check = verifyAudit(asWritten(text), head === undefined ? {} : { head });
   if (context.options.json) context.out(JSON.stringify(check));
   else if (check.ok) {
     context.out(`unchanged: ${formatCount(check.entries, 'entry', 'entries')}, head ${check.head}`);

@@ -101,7 +101,10 @@ export const send: Command<SendOptions> = {
       const retriedUpTo = await awaitWorker(opened, host);
       const sent = await deliver(context, opened, ask);
       const { messageId } = sent;
-      if (!sent.delivered) return EXIT.completed;
+      if (!sent.delivered) {
+        if (context.options.json) context.out(JSON.stringify({ id, runId, ...sent }));
+        return EXIT.completed;
+      }
       const until: FollowTarget = view.input?.open ? { turn: sent.turn } : 'end';
       const past = { joined: opened.run, knowsPast: true, retriedUpTo };
       const followed = { id, runId, messageId, until, ...past, ...host };
