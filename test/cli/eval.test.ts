@@ -171,13 +171,19 @@ describe('the commands call the model that they are given', () => {
     await writeFile(config, CONFIG);
     const broken = join(home, 'broken.json');
     await writeFile(broken, '{"format":');
+    const foreign = join(home, 'foreign.json');
+    const recorded = await readFile(join(folder, 'a-refund.json'), 'utf8');
+    const of = JSON.parse(recorded) as { runs: { agent: string }[] };
+    const runs = of.runs.map((run) => ({ ...run, agent: 'stranger' }));
+    await writeFile(foreign, JSON.stringify({ ...of, runs }));
     const [good, other] = [join(folder, 'a-refund.json'), join(folder, 'b-again.json')];
-    const file = [good, broken, other];
+    const file = [good, broken, foreign, other];
     const place = { home, config };
     const { stdout, code } = await runInProcess(rerunCommand, { file }, place);
     expect(stdout.split('\n')).toEqual([
       `${good}: same`,
       expect.stringMatching(/broken\.json: error: .*expected JSON as perdure record writes it/),
+      expect.stringMatching(/foreign\.json: error: agent: expected one of .*, got "stranger"/),
       `${other}: same`,
     ]);
     expect(code).toBe(1);
@@ -190,6 +196,7 @@ describe('the commands call the model that they are given', () => {
     expect(JSON.parse(json.stdout)).toMatchObject([
       { file: good, ok: false, divergence: null, error: expect.stringContaining('no such key') },
       { file: broken, ok: false, error: expect.stringContaining('expected JSON') },
+      { file: foreign, ok: false, error: expect.stringContaining('got "stranger"') },
       { file: other, ok: false, error: expect.stringContaining('no such key') },
     ]);
     expect(json.code).toBe(1);

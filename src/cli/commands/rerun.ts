@@ -6,7 +6,7 @@ import type { Model } from '../../models/model.js';
 import { readRecording } from '../../recordings/recording-files.js';
 import { rerun as rerunRecording } from '../../recordings/rerun.js';
 import { nearestFirst } from '../../validation/check-options.js';
-import { type CliContext, type Command, EXIT, type ExitCode, UsageError } from '../context.js';
+import { type CliContext, type Command, EXIT, type ExitCode } from '../context.js';
 import { withOptions } from '../input/options.js';
 import { WHICH, candidateModel } from './eval.js';
 
@@ -56,7 +56,7 @@ interface RerunRow {
   readonly error?: string;
 }
 
-/** Executes one recording. An error is that of the file, unless the configuration lacks the agent. */
+/** Executes one recording. An error, also an agent that the configuration lacks, is that of the file. */
 async function rerunFile(
   file: string,
   { agents, model }: { readonly agents: readonly Agent[]; readonly model?: Model },
@@ -70,14 +70,13 @@ async function rerunFile(
         name,
         agents.map((one) => one.name),
       );
-      throw new UsageError(
-        `${visible(file)}: agent: expected one of ${known.map(visible).join(', ')}, got "${visible(name)}"; give the config of that agent with --config`,
+      throw new Error(
+        `agent: expected one of ${known.map(visible).join(', ')}, got "${visible(name)}"; give the config of that agent with --config`,
       );
     }
     const { divergence } = await rerunRecording(recording, { agent, ...(model && { model }) });
     return { file, ok: divergence === null, divergence };
   } catch (error) {
-    if (error instanceof UsageError) throw error;
     const message = error instanceof Error ? error.message : String(error);
     return { file, ok: false, divergence: null, error: printable(message).replaceAll('\n', ' ') };
   }
