@@ -2,7 +2,6 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { type ListFilter, startRange } from '../../client/list-filter.js';
 import { listRuns } from '../../client/list.js';
 import { visible } from '../../core/state/summaries.js';
-import { parseJson } from '../../core/text/json.js';
 import { escapeJson } from '../../core/text/text.js';
 import { type AuditEntry, readAudit, verifyAudit } from '../../history/audit.js';
 import { type ErasureRecord, readRecords } from '../../storage/erasure-log.js';
@@ -152,15 +151,6 @@ function noteHead(context: CliContext, entries: readonly AuditEntry[], out?: str
   );
 }
 
-/** Returns a log as it is hashed: in lines of stdout, hidden characters are JSON escapes. */
-function asWritten(text: string): string {
-  const lines = text.split(/\r?\n/).map((line) => {
-    const plain = JSON.stringify(parseJson(line)) ?? line;
-    return line === escapeJson(plain) ? plain : line;
-  });
-  return lines.join('\n');
-}
-
 async function checkLog(
   context: CliContext,
   { ids, verify: file, head }: AuditCommandOptions & { readonly verify: string },
@@ -172,7 +162,7 @@ async function checkLog(
       cause: error,
     });
   });
-  const check = verifyAudit(asWritten(text), head === undefined ? {} : { head });
+  const check = verifyAudit(text, head === undefined ? {} : { head });
   if (context.options.json) context.out(JSON.stringify(check));
   else if (check.ok) {
     context.out(`unchanged: ${formatCount(check.entries, 'entry', 'entries')}, head ${check.head}`);
