@@ -40,6 +40,13 @@ const part = z.looseObject({
     })
     .optional(),
 });
+/** A message in the form of the AI SDK, as a client keeps it. */
+interface ShownMessage {
+  readonly id: string;
+  readonly role: 'user' | 'assistant';
+  readonly parts: { readonly type: 'text'; readonly text: string; readonly state: 'done' }[];
+}
+
 const chatBody = z.looseObject({
   id: z.string().min(1).max(200),
   messages: z
@@ -150,15 +157,23 @@ export function addUiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
     if (found === null) return answerJson([]);
     const isMoving = !['waiting_message', 'done'].includes(found.status);
     const { messages } = await place.api.transcript(run);
-    const shown = messages.flatMap((one) => {
-      const isCurrent = isMoving && one.turn === found.turn;
-      if (one.role === 'tool' || one.text === '' || (one.role === 'assistant' && isCurrent))
-        return [];
-      if (one.role === 'user' && one.origin !== undefined) return [];
-      const own = one.role === 'user' && one.id ? ownId(caller, one.id) : undefined;
-      const text = { type: 'text', text: one.text, state: 'done' };
-      return [{ id: own || `m${one.n}`, role: one.role, parts: [text] }];
-    });
+    const shown: ShownMessage[] = [];
+    for (const one of messages) {
+      const { text, turn, n } = one;
+      if (one.role === 'tool' || text === '') continue;
+      const said = { type: 'text', text, state: 'done' } as const;
+      if (one.role === 'user') {
+        if (one.origin !== undefined) continue;
+        const own = one.id ? ownId(caller, one.id) : undefined;
+        shown.push({ id: own || `message-${n}`, role: 'user', parts: [said] });
+      } else if (!isMoving || turn !== found.turn) {
+        // As in the stream: one message a turn.
+        const own = `turn-${turn}`;
+        const known = shown.find((message) => message.id === own && message.role === 'assistant');
+        if (known === undefined) shown.push({ id: own, role: 'assistant', parts: [said] });
+        else known.parts.push(said);
+      }
+    }
     return answerJson(shown);
   });
 }

@@ -93,6 +93,22 @@ export default defineConfig({
   const { id } = await api.startRun({ agent: 'greeter', message: 'Hello' });
   expect((await api.getResult({ run: id })).outcome?.status).toBe('completed');
   expect((await fetch(`${url}/v1/agents`)).status).toBe(401);
+
+  // Another project on the same task queue, for which that worker has no agent.
+  const config = join(folder, 'other.config.ts');
+  await writeFile(
+    config,
+    `import { defineAgent, defineConfig } from 'perdure';
+const clerk = defineAgent({ name: 'clerk', instructions: 'Note.', model: 'demo' });
+export default defineConfig({ agents: [clerk], taskQueue: '${taskQueue}' });`,
+  );
+  const other = spawn(...command(['--port', '0', '--config', config]));
+  children.push(other);
+  let notes = '';
+  while (!notes.includes('lacks clerk, so runs of it are blocked')) {
+    const [part] = await once(other.stderr ?? other, 'data');
+    notes += String(part);
+  }
 });
 
 test('a stream goes on after kill -9 of the server and its worker, with no text lost or doubled', async () => {

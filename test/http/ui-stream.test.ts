@@ -181,6 +181,17 @@ describe('useChat', () => {
     expect(desk.paid).not.toContain(82);
   });
 
+  test('has each message once by an id of its own, and a turn by that of its stream', async () => {
+    const id = newId();
+    const chat = open('desk', id);
+    await chat.sendMessage({ text: 'hello' });
+    await chat.sendMessage({ text: 'hello again' });
+    const stored = (await desk.send(`/v1/ui/desk/${id}/messages`)).body as UIMessage[];
+    expect(stored.map((one) => one.id)).toEqual(chat.messages.map((one) => one.id));
+    expect(stored.map((one) => one.id).slice(1)).toEqual(['turn-1', expect.anything(), 'turn-2']);
+    expect(stored.map(uiText)).toEqual(chat.messages.map(uiText));
+  });
+
   test('is read again from its messages and its stream, by its own principal only', async () => {
     const [half, rest] = [gate(), gate()];
     desk.talker.on('long story', async ({ emit }) => {

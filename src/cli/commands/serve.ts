@@ -10,6 +10,8 @@ import {
   asUsage,
   startServing,
 } from '../hosting/hosting.js';
+import { visible } from '../../core/state/summaries.js';
+import { findServedAgent } from '../../temporal/pollers.js';
 import { noteServer } from '../hosting/server-notes.js';
 import { osUser } from '../input/option-parsers.js';
 import { withOptions } from '../input/options.js';
@@ -48,6 +50,7 @@ export const serve: Command<ServeCommandOptions> = {
         context.note(
           hosting.isHosting ? 'A worker runs in this process.' : 'A worker runs elsewhere.',
         );
+        if (!hosting.isHosting) await noteLacking(context, { agents: config.agents, taskQueue });
       }
       if (context.options.json) context.out(JSON.stringify({ url: serving.url }));
       const { died } = hosting;
@@ -61,6 +64,23 @@ export const serve: Command<ServeCommandOptions> = {
     }
   },
 };
+
+/** Notes which agents of the configuration the worker elsewhere lacks: runs of those would be blocked. */
+async function noteLacking(
+  context: CliContext,
+  { agents, taskQueue }: Pick<Config, 'agents'> & { readonly taskQueue: string },
+): Promise<void> {
+  const client = await context.client();
+  const served = await Promise.all(
+    agents.map(async ({ name }) => await findServedAgent(client, { taskQueue, agent: name })),
+  );
+  const lacking = agents.filter((_, at) => served[at]?.is === 'lacking').map(({ name }) => name);
+  if (lacking.length === 0) return;
+  context.note(
+    `The worker elsewhere lacks ${lacking.map(visible).join(', ')}, so runs of ${lacking.length === 1 ? 'it' : 'these'} are blocked: ` +
+      `start a worker with this configuration on task queue "${visible(taskQueue)}", or give the project a \`taskQueue\` of its own.`,
+  );
+}
 
 /** Checks keys and address before anything is started. Throws a `UsageError`. */
 async function checkServe(

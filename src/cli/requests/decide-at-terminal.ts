@@ -103,6 +103,7 @@ async function askUntilDecided(
 async function noteLater(context: CliContext, { run, request }: Prompted): Promise<void> {
   const see = await nextCommandFor(context, run, ['inbox', run.id, request.id]);
   context.note(`The run waits. Decide later with the commands shown by: ${see}`);
+  context.note('This command waits, too; Ctrl-C leaves the run to itself.');
 }
 
 /** Asks a question at the terminal, and returns the line. */
