@@ -39,8 +39,15 @@ beforeAll(async () => {
   built = join(await builtTree(), 'dist');
   home = await mkdtemp(join(tmpdir(), 'perdure-blocks-'));
   await mkdir(folder, { recursive: true });
-  // The configuration that blocks of workers import.
-  await writeFile(join(folder, 'perdure.config.js'), 'export default { agents: [] };\n');
+  // The configuration that blocks import. A client refuses an agent that it does not have.
+  await writeFile(
+    join(folder, 'perdure.config.js'),
+    `import { defineAgent, defineConfig } from ${JSON.stringify(entryUrl('index'))};
+export default defineConfig({
+  agents: [defineAgent({ name: 'desk', instructions: 'Help customers.' })],
+});
+`,
+  );
   product = (await import(entryUrl('index'))) as typeof Perdure;
   sdk = new Client({
     connection: await Connection.connect({ address: server.address }),
