@@ -305,16 +305,22 @@ export function defineConfig(config: Config): Config {
 }
 
 /**
- * Throws an `InputError` for a model that is almost the name of an entry, and would be sent to a
- * provider that does not have it. Names with other digits, such as those of another version, are
- * names of other models.
+ * Returns the entry of `models` that a name is almost, and that would be sent to a provider that does
+ * not have it; else undefined. Names with other digits, such as those of another version, are names of
+ * other models.
  */
+export function meantModel(name: string, entries: readonly string[]): string | undefined {
+  if (name === 'demo' || entries.includes(name)) return undefined;
+  if (findPrice(name) !== null || findWindow(name) !== null) return undefined;
+  const meant = likelyMeant(name, entries);
+  return meant !== undefined && digits(meant) === digits(name) ? meant : undefined;
+}
+
+/** Throws an `InputError` for a model with a misspelled name. */
 function assertModelNames(agents: readonly Agent[], entries: readonly string[]): void {
   for (const { name, model } of agents) {
-    if (model === null || model === 'demo' || entries.includes(model)) continue;
-    if (findPrice(model) !== null || findWindow(model) !== null) continue;
-    const meant = likelyMeant(model, entries);
-    if (meant === undefined || digits(meant) !== digits(model)) continue;
+    const meant = model === null ? undefined : meantModel(model, entries);
+    if (meant === undefined) continue;
     throw new InputError(
       `config: agent ${show(name)}: model: expected an entry of \`models\`, got ${show(model)} (did you mean ` +
         `${show(meant)}); correct it, or add an entry ${show(model)}: {} for a model with this name`,

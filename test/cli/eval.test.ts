@@ -218,6 +218,10 @@ describe('the commands call the model that they are given', () => {
     expect(stdout).toBe(`${file[0]}: same`);
     expect(code).toBe(0);
     expect(stub.requestCount).toBe(2);
+    const misspelled = { file, model: 'dmo' };
+    await expect(runInProcess(rerunCommand, misspelled, { home, env, config })).rejects.toThrow(
+      '--model: expected a model, got "dmo" (did you mean "demo")',
+    );
     await rm(home, { recursive: true });
   });
 });

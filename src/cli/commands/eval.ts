@@ -1,4 +1,5 @@
 import { writeFile } from 'node:fs/promises';
+import { meantModel } from '../../config.js';
 import { visible } from '../../core/state/summaries.js';
 import { isObject } from '../../core/text/json.js';
 import { createModelCatalog, standInFor } from '../../models/model-entry.js';
@@ -82,6 +83,12 @@ async function evaluateFolder(
 /** Returns the model of a configuration, or of a provider, that is called in place of the recorded one. */
 export async function candidateModel(context: CliContext, name: string): Promise<Model> {
   const { models = {} } = await context.config();
+  const meant = meantModel(name, [...Object.keys(models), 'demo']);
+  if (meant !== undefined) {
+    throw new UsageError(
+      `--model: expected a model, got ${show(name)} (did you mean ${show(meant)}); correct it, or add an entry ${show(name)}: {} to \`models\``,
+    );
+  }
   return standInFor(createModelCatalog(models, context.env).resolve(name));
 }
 
