@@ -2,8 +2,14 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { JsonObject } from '../../src/core/text/json.js';
 import type { Model, ModelReply, ModelRequest, ModelUsage } from '../../src/models/model.js';
 import { replyCalls, replyText, type Delivery, type Reply } from '../../src/testing/replies.js';
-import { type StubRequest, getFirstUserText } from '../../src/testing/wire-input.js';
-import { readArguments, readScript, replyOf, type ScriptReply } from '../conversation.js';
+import { type StubRequest, getFirstUserText, listObjects } from '../../src/testing/wire-input.js';
+import {
+  readArguments,
+  readScript,
+  replyOf,
+  type Script,
+  type ScriptReply,
+} from '../conversation.js';
 
 /**
  * The model inside the worker's process. It costs next to nothing, so that only the engine is
@@ -108,17 +114,24 @@ const SSE = { charactersPerEvent: 4 };
 export const PACED = 'paced';
 const PACE = { bytes: 200, every: 10 };
 
+/**
+ * Returns how many replies of the model a request has. Some clients send the text and the calls of a reply
+ * as two messages.
+ */
+function repliesIn({ body, assistantMessages }: StubRequest, { tools }: Script): number {
+  if (tools.length === 0) return assistantMessages;
+  return listObjects(body['messages']).filter((one) => Array.isArray(one['tool_calls'])).length;
+}
+
 /** The same model as served by the stub. */
 export function stubAnswer(request: StubRequest, more: Delivery = {}): Reply {
   const script = readScript(getFirstUserText(request));
-  const { text, calls } = replyOf(script, request.assistantMessages);
+  const { text, calls } = replyOf(script, repliesIn(request, script));
   const delivery = { sse: SSE, ...(script.name.startsWith(PACED) && { drip: PACE }), ...more };
   if (calls.length === 0) return replyText(text, delivery);
   const toolCalls = calls.map((call) => ({
     name: call.tool,
     arguments: { ...call.arguments } satisfies JsonObject,
-    // A client may take a call with the id of an earlier one as answered.
-    id: `call_${call.arguments.step}_${call.arguments.part}`,
   }));
   return replyCalls(toolCalls, { text, ...delivery });
 }

@@ -99,8 +99,6 @@ export interface ScriptedCall {
   readonly name: string;
   /** A string is sent verbatim; everything else as JSON text. */
   readonly arguments: JsonObject | string;
-  /** The call's id in Chat Completions; default: `call_0`, `call_1`, … in every reply, as on some servers. */
-  readonly id?: string;
   /** Gemini's `thought_signature` in `extra_content`. Chat Completions only. */
   readonly signature?: string;
 }
@@ -382,11 +380,11 @@ function toWireToken({ token, top }: StubToken): JsonObject {
 }
 
 function toWireCall(call: ScriptedCall, index: number): JsonObject {
-  // By default the same ids in every answer, as on some servers: clients must not rely on them.
-  const { name, signature, id = `call_${index}` } = call;
+  const { name, signature } = call;
   const text = argumentsOf(call);
+  // The same ids in every answer, as on some servers: clients must not rely on them.
   const extra = signature !== undefined && {
     extra_content: { google: { thought_signature: signature } },
   };
-  return { id, type: 'function', function: { name, arguments: text }, ...extra };
+  return { id: `call_${index}`, type: 'function', function: { name, arguments: text }, ...extra };
 }
