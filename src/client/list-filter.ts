@@ -30,8 +30,8 @@ export interface ListFilter {
    */
   readonly before?: Date | string | undefined;
   /**
-   * Also the runs that other runs have called; default: only runs that no run has called. A workflow of
-   * your own that has started one is no run.
+   * Also the runs that other runs have called; default: only runs that no run has called. Runs that a
+   * workflow of your own has started are listed either way.
    */
   readonly all?: boolean | undefined;
   /** Only the runs below this run: those that it has called, and those that they have called. */

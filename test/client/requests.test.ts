@@ -45,9 +45,7 @@ const model: Model = {
   },
 };
 
-beforeAll(async () => {
-  rig = await createRig();
-  client = await clientOf(rig, { by: 'web: ann' });
+async function startWorker(): Promise<void> {
   const fixed = { instructions: 'x', model: 'm' };
   const payer = defineAgent({
     ...fixed,
@@ -73,6 +71,12 @@ beforeAll(async () => {
           },
   });
   await rig.worker([payer, boss, crowd], { models: { m: model } });
+}
+
+beforeAll(async () => {
+  rig = await createRig();
+  client = await clientOf(rig, { by: 'web: ann' });
+  await startWorker();
 });
 afterAll(async () => {
   await client.disconnect();
@@ -141,31 +145,7 @@ describe('open requests', () => {
     expect(request.arguments).toBe('{"euros":62}');
     await expect(client.request(id, 'r9')).rejects.toThrow('its open requests are r1');
     await listed({ run: id }, 1);
-    const fixed = { instructions: 'x', model: 'm' };
-    const payer = defineAgent({
-      ...fixed,
-      name: AGENT,
-      description: 'pays',
-      tools: [pay],
-      rules: ASK,
-    });
-    const boss = defineAgent({ ...fixed, name: BOSS, agents: [payer] });
-    const crowd = defineAgent({
-      name: CROWD,
-      instructions: 'x',
-      tools: [pay],
-      rules: [{ tool: 'pay', then: 'ask' }],
-      decide: async ({ messages }) =>
-        messages.at(-1)?.role === 'tool'
-          ? { answer: 'all denied' }
-          : {
-              calls: Array.from({ length: 25 }, (_, euros) => ({
-                name: 'pay',
-                arguments: { euros },
-              })),
-            },
-    });
-    await rig.worker([payer, boss, crowd], { models: { m: model } });
+    await startWorker();
     await client.cancel(id);
   });
 

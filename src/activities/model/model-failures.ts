@@ -158,7 +158,7 @@ function decideBounded(decision: FailureDecision, left: number): FailureDecision
   return goesOn ? decision : { type: 'failed', reason: 'error' };
 }
 
-/** What ended a reply that is no answer, by its `finish`, and what helps. */
+/** Why a reply cannot be used as an answer, by its `finish`, and what helps. */
 const NO_ANSWER = {
   length: {
     type: 'truncated',
@@ -168,7 +168,7 @@ const NO_ANSWER = {
   refused: { type: 'refused', text: 'is a refusal' },
 } as const;
 
-/** Throws a `ModelError` for a reply that is no whole answer: another attempt would end in the same way. */
+/** Throws a `ModelError` for a reply that is cut, withheld, or refused: a retry would end the same way. */
 export function assertAnswer({ finish, text }: ModelReply, model: string): void {
   if (finish === 'stop' || finish === 'calls') return;
   const { type, text: what } = NO_ANSWER[finish];

@@ -5,8 +5,8 @@ import { type CliContext, UsageError } from '../context.js';
 export type Confirmation = 'yes' | 'no' | 'interrupted';
 
 /**
- * Throws a `UsageError` if nothing confirms a change: there is no terminal to ask at, and neither
- * `--yes` nor `--dry-run` was given.
+ * Throws a `UsageError` if a change cannot be confirmed: without a terminal, it needs `--yes` or
+ * `--dry-run`.
  */
 export function requireConfirmable(
   { isTty }: Pick<CliContext, 'isTty'>,

@@ -32,8 +32,9 @@ interface PromptEnds {
 
 /**
  * Shows an open request of a run on the terminal and asks for a decision, which is bound to the
- * digest of what was shown. Returns at once if the run has no such request. Else returns when the person has decided, wants to decide later, or may not decide, and when the
- * request is no longer open. An interrupt or the death of our worker ends the prompt.
+ * digest of what was shown. Returns at once if the run has no such request; otherwise when the person
+ * has decided, wants to decide later, or may not decide, or when the request is closed elsewhere. An
+ * interrupt ends the prompt, and so does the end of the worker in this process.
  */
 export async function promptForDecision(
   context: CliContext,
@@ -109,7 +110,7 @@ async function noteLater(context: CliContext, { run, request }: Prompted): Promi
 /** Asks a question at the terminal, and returns the line. */
 type Ask = (question: string) => Promise<string>;
 
-/** Returns the line about a request that somebody else has ended. */
+/** Returns the line that says how a request was closed elsewhere. */
 function goneText({ id }: Request, view: Projection | null): string {
   const how = view?.state ? decisionText(view.state, id) : null;
   return `Request ${visible(id)} ${how ?? 'is no longer open'}.`;
@@ -223,7 +224,7 @@ function answerIn(open: Request | null): string | null | undefined {
   return open?.checking === true ? undefined : (open?.refused ?? null);
 }
 
-/** Resolves with the run as soon as its request is no longer open; with null if the signal aborts. */
+/** Resolves with the run when its request is closed, or with null if the signal aborts. */
 async function untilGone(
   client: Client,
   prompted: Prompted,
@@ -235,7 +236,7 @@ async function untilGone(
   return null;
 }
 
-/** A request as of the newest event of its run; `open` is null if it is no longer open. */
+/** A request with the newest state of its run; `open` is null once it is closed. */
 interface FollowedRequest {
   readonly open: Request | null;
   readonly view: Projection;
