@@ -62,3 +62,23 @@ export function peerSettings(args: readonly string[], parts: readonly string[]):
     .parse([...args], { from: 'user' })
     .opts<PeerSettings>();
 }
+
+export interface EngineSettings {
+  readonly quick?: boolean;
+  readonly postgres: string;
+}
+
+/** The same for `npm run engines` in `bench/peers`. */
+export function engineSettings(args: readonly string[]): EngineSettings {
+  return new Command('npm run engines --')
+    .description('Runs the same conversations on engines that are not Temporal, beside perdure.')
+    .option('--quick', 'two repeats and few steps: shows that it works; keeps no results')
+    .addOption(
+      new Option('--postgres <url>', 'a PostgreSQL server, on which databases are created')
+        .env('DATABASE_URL')
+        .makeOptionMandatory(),
+    )
+    .allowExcessArguments(false)
+    .parse([...args], { from: 'user' })
+    .opts<EngineSettings>();
+}

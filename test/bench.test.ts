@@ -147,6 +147,13 @@ describe('the report', () => {
     );
   });
 
+  test('keeps engines of other kinds in a table of their own', () => {
+    const text = withResults(page, { own, engines: peers });
+    expect(text).not.toContain('### Beside others');
+    expect(text.slice(text.indexOf('### On other engines'))).toContain('Each on its own storage');
+    expect(text).toContain('| step | 36 ms (35.5–36.5) | 48.1 ms |');
+  });
+
   test('shows each plot that has points, in the colors of its own ground', () => {
     const drawn = pictures({ own, peers });
     expect(Object.keys(drawn)).toEqual([

@@ -23,13 +23,11 @@ const AS_SHIPPED = { SEGMENTS: 'default' };
 
 /** Starts a worker for each side. All have the same server, stub, and worker settings. */
 export async function startSides(bench: Bench): Promise<readonly Side[]> {
-  const perdure = (name: string, agent: string): Promise<Side> =>
-    sideOf(bench, { name, kind: 'perdure', env: AS_SHIPPED, workflow: 'agent', input: { agent } });
   const hand = (name: string, workflow: string): Promise<Side> =>
     sideOf(bench, { name, kind: 'bare', env: {}, workflow, input: { model: 'http' } });
   const sides = [
-    await perdure('perdure', 'http'),
-    await perdure('perdure, inline reads', 'inline-http'),
+    await startPerdure(bench),
+    await startPerdure(bench, 'perdure, inline reads', 'inline-http'),
     await hand('bare loop (floor)', 'bareLoop'),
     await hand('loop that resends', 'resendLoop'),
   ];
@@ -46,6 +44,12 @@ export async function startSides(bench: Bench): Promise<readonly Side[]> {
     );
   }
   return sides;
+}
+
+/** perdure, of whose agents one takes part. */
+export async function startPerdure(bench: Bench, name = 'perdure', agent = 'http'): Promise<Side> {
+  const input = { agent };
+  return await sideOf(bench, { name, kind: 'perdure', env: AS_SHIPPED, workflow: 'agent', input });
 }
 
 interface Program {

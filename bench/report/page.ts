@@ -9,12 +9,14 @@ const END = '<!-- /measured -->';
 /** Where the pictures are, relative to the page. */
 const PICTURES = 'benchmarks';
 
-/** Both are optional, since either can be measured alone. */
+/** Each is optional, since it can be measured alone. */
 export interface Measured {
   /** `npm run bench`. */
   readonly own?: Results | undefined;
   /** `bench/peers`. */
   readonly peers?: Results | undefined;
+  /** `npm run engines` in `bench/peers`. */
+  readonly engines?: Results | undefined;
 }
 
 /**
@@ -40,11 +42,19 @@ export function pictures(measured: Measured): Readonly<Record<string, string>> {
   );
 }
 
-function section({ own, peers }: Measured): string {
+/** What the table of engines cannot say by itself. */
+const ENGINES =
+  'Each on its own storage, so the rows compare whole products and not their code: perdure on the embedded Temporal server (SQLite), the others in PostgreSQL on the same machine. The program of each runs and recovers its own conversations; LangGraph writes each state before the next node begins (`durability: "sync"`), the durable agent of Mastra is a beta.';
+
+function section({ own, peers, engines }: Measured): string {
   const parts: string[] = [];
   if (own !== undefined) parts.push(conditions(own), targets(own.rows), misses(own.rows));
   if (peers !== undefined) {
     parts.push('### Beside others', conditions(peers), sideBySide(peers.figures));
+  }
+  if (engines !== undefined) {
+    const { figures } = engines;
+    parts.push('### On other engines', ENGINES, conditions(engines), sideBySide(figures));
   }
   for (const plot of PLOTS) {
     const results = drawnFrom(plot, { own, peers });

@@ -6,11 +6,15 @@ import { withGroup, type Results } from './results.js';
 
 const ROOT = new URL('../../', import.meta.url);
 const PAGE = 'docs/benchmarks.md';
-const FILES = { own: 'bench/results/perdure.json', peers: 'bench/results/peers.json' } as const;
+const FILES = {
+  own: 'bench/results/perdure.json',
+  peers: 'bench/results/peers.json',
+  engines: 'bench/results/engines.json',
+} as const;
 
 /** The results that are kept in the repository. */
 export function keptResults(): Measured {
-  return { own: kept(FILES.own), peers: kept(FILES.peers) };
+  return { own: kept(FILES.own), peers: kept(FILES.peers), engines: kept(FILES.engines) };
 }
 
 function kept(name: string): Results | undefined {

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { JsonObject } from '../core/text/json.js';
 import { toMs } from '../core/text/text.js';
 import { createMessage, writeMessageEvents } from './messages.js';
-import type { CutHow, Delivery, SseOptions, Step } from './replies.js';
+import { UNNUMBERED, type CutHow, type Delivery, type SseOptions, type Step } from './replies.js';
 import { createResponse, writeResponse } from './responses.js';
 import { writeCompletion } from './script.js';
 import type { StubApi, StubRequest } from './wire-input.js';
@@ -150,7 +150,11 @@ const WRITERS: Readonly<
     }
   >
 > = {
-  chat: { create: ({ completion }) => completion, stream: writeCompletion },
+  chat: {
+    create: ({ completion }, { number }) =>
+      completion['id'] === UNNUMBERED ? { ...completion, id: `chatcmpl-${number}` } : completion,
+    stream: writeCompletion,
+  },
   responses: { create: createResponse, stream: writeResponse },
   messages: { create: createMessage, stream: writeMessageEvents },
 };

@@ -338,6 +338,9 @@ function argumentsOf({ arguments: given }: ScriptedCall): string {
   return typeof given === 'string' ? given : JSON.stringify(given);
 }
 
+/** The id of a completion until the stub sends it, with the number of the request. */
+export const UNNUMBERED = 'chatcmpl-stub';
+
 function createCompletion(
   message: JsonObject,
   options: CompletionOptions & { readonly finish: string | null },
@@ -345,7 +348,7 @@ function createCompletion(
   const { usage = USAGE, finish, logprobs, reasoning, items, ...delivery } = options;
   const content = logprobs?.map(toWireToken);
   const completion = {
-    id: 'chatcmpl-stub',
+    id: UNNUMBERED,
     object: 'chat.completion',
     created: 0,
     model: 'stub',

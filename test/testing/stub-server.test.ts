@@ -55,6 +55,17 @@ test('answers in the order of the script, and reports when it is used up', async
   expect(() => stub.assertConsumed()).toThrow(/no step for request 3 \("c", 1 message\)/);
 });
 
+test('gives each reply an id of its own, by which some clients tell messages apart', async () => {
+  const stub = await stubFor();
+  stub.script(replyText('one'), replyText('two'));
+  const ids = new Set<unknown>();
+  for (const content of ['a', 'b']) {
+    const { id }: { id: unknown } = JSON.parse(await (await ask(stub, [user(content)])).text());
+    ids.add(id);
+  }
+  expect(ids).toEqual(new Set(['chatcmpl-1', 'chatcmpl-2']));
+});
+
 test('names unused steps', async () => {
   const stub = await stubFor();
   stub.script(replyText('one'));
