@@ -135,7 +135,12 @@ export type { Answer } from './testing/script.js';
 
 // Runs that happened, as test cases
 export { recordRun, type RecordOptions } from './recordings/record-run.js';
-export { readRecording, writeRecording } from './recordings/recording-files.js';
+export {
+  readRecording,
+  writeRecording,
+  type ReadRecordingOptions,
+  type WriteRecordingOptions,
+} from './recordings/recording-files.js';
 export type {
   RecordedFact,
   RecordedRequest,

@@ -286,6 +286,7 @@ export const WALLS: readonly Wall[] = [
       'secrets',
       'validation',
       'storage',
+      'encryption',
       'history',
       'tools',
       'models',

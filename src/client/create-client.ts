@@ -148,7 +148,7 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
   const blobs = sealedBlobs(givenBlobs, keyring);
   const streams = openStreams(client, { home, env });
   const isMute = mayAnswerBy === false;
-  const place = { client, disconnect, config, archive, blobs, streams, taskQueue, isMute };
+  const place = { client, disconnect, config, archive, blobs, streams, taskQueue, isMute, keyring };
   return clientFor(place, actorOf(settings));
 }
 
@@ -228,14 +228,7 @@ function clientFor(place: ClientPlace, actor: ActorClaim): PerdureClient {
   };
   const all = withFormerNames({ ...methods, run: runWith(methods) });
   const created = withExplainedErrors(all, { client, archive }, { path: 'client', run: null });
-  parts.set(created, {
-    client,
-    archive,
-    blobs,
-    streams,
-    taskQueue,
-    as: (other) => clientFor(place, other),
-  });
+  parts.set(created, { ...place, as: (other) => clientFor(place, other) });
   return created;
 }
 
@@ -272,6 +265,8 @@ export interface ClientParts {
   readonly blobs: BlobStore;
   readonly streams: RunStreams;
   readonly taskQueue: string;
+  /** Null without encryption. */
+  readonly keyring: Keyring | null;
   /** Returns the same client for someone else: what it sends is by this actor. */
   readonly as: (actor: ActorClaim) => PerdureClient;
 }

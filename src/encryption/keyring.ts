@@ -49,7 +49,7 @@ export const CLEAR_FIX =
   'find out who wrote it, or set `required: false` to read what is older than the keys';
 
 /** For what a key is used. Each purpose has keys of its own, derived from those of the team. */
-type Purpose = 'payload' | 'blob';
+type Purpose = 'payload' | 'blob' | 'recording';
 
 /** Encrypts and decrypts with AES-256-GCM. */
 export interface Keyring {
@@ -58,10 +58,15 @@ export interface Keyring {
   /** Whether what is stored in clear is refused. */
   readonly required: boolean;
   /**
-   * Encrypts bytes with the current key. For a blob, the same bytes give the same result, so a store
-   * that is addressed by content stores them once.
+   * Encrypts bytes with the current key. For a blob and for a recording, the same bytes give the same
+   * result: a store that is addressed by content stores them once, and a repository sees no change.
    */
   seal(purpose: Purpose, plain: Uint8Array): Buffer;
+  /**
+   * Returns the same keys, of which the one with this id encrypts. Throws an `InputError` for an id that
+   * none of them has.
+   */
+  with(current: string): Keyring;
   /**
    * Decrypts bytes that the key with this id has encrypted. Throws an `UnreadableError` that names the
    * key if it is not here, and if the bytes were changed.
@@ -94,6 +99,11 @@ export function keyringFrom(
   throw new InputError(
     `encryption: expected keys, because \`required\` is true, got none; set ${KEYS_VARIABLE}, or \`encryption.keys\``,
   );
+}
+
+/** Returns why something that is encrypted with a key cannot be read where there is none. */
+export function noKeyFor(id: string): string {
+  return `it is encrypted with key ${show(id)}, and no key is known here; add the key to ${KEYS_VARIABLE}, or to \`encryption\` of the configuration`;
 }
 
 /** Returns the keys of the options. Throws an `InputError` that names the faulty key at `at`. */
@@ -163,7 +173,12 @@ function deriveKeys(base64: string): DerivedKeys {
   const master = Buffer.from(base64, 'base64');
   const derive = (what: string): Buffer =>
     Buffer.from(hkdfSync('sha256', master, '', `perdure 1 ${what}`, KEY_BYTES));
-  return { payload: derive('payload'), blob: derive('blob'), vector: derive('vector') };
+  return {
+    payload: derive('payload'),
+    blob: derive('blob'),
+    recording: derive('recording'),
+    vector: derive('vector'),
+  };
 }
 
 function createKeyring(
@@ -181,9 +196,14 @@ function createKeyring(
   return {
     current,
     required,
+    with(id) {
+      if (keys.has(id)) return createKeyring(keys, { current: id, required });
+      const known = [...keys.keys()].map((one) => `"${one}"`).join(', ');
+      throw new InputError(`key: expected the id of one of the keys (${known}), got ${show(id)}`);
+    },
     seal(purpose, plain) {
       const { [purpose]: key, vector } = find(current);
-      const iv = purpose === 'blob' ? vectorOf(vector, plain) : randomBytes(IV_BYTES);
+      const iv = purpose === 'payload' ? randomBytes(IV_BYTES) : vectorOf(vector, plain);
       const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(Buffer.from(current));
       const body = [cipher.update(plain), cipher.final()];
       return Buffer.concat([iv, cipher.getAuthTag(), ...body]);
@@ -207,7 +227,7 @@ function createKeyring(
   };
 }
 
-/** Returns a vector that only the same bytes have, so no two blobs share one. */
+/** Returns a vector that only the same bytes have, so no two blobs or recordings share one. */
 function vectorOf(key: Buffer, plain: Uint8Array): Buffer {
   return createHmac('sha256', key).update(plain).digest().subarray(0, IV_BYTES);
 }

@@ -1,5 +1,5 @@
 import { BlobError, type BlobStore } from '../storage/blob-store.js';
-import { CLEAR_FIX, KEYS_VARIABLE, type Keyring } from './keyring.js';
+import { CLEAR_FIX, type Keyring, noKeyFor } from './keyring.js';
 
 /** The beginning of an encrypted text in a blob store, followed by the id of the key and base64. */
 const ENCRYPTED = 'perdure encrypted ';
@@ -26,7 +26,7 @@ export function sealedBlobs(store: BlobStore, keyring: Keyring | null): BlobStor
       if (!stored.startsWith(ENCRYPTED)) return stored;
       const end = stored.indexOf('\n');
       const id = stored.slice(ENCRYPTED.length, end);
-      if (keyring === null) throw unreadable(ref.sha256, missing(id));
+      if (keyring === null) throw unreadable(ref.sha256, new Error(noKeyFor(id)));
       try {
         return keyring.open('blob', id, Buffer.from(stored.slice(end + 1), 'base64')).toString();
       } catch (error) {
@@ -48,12 +48,6 @@ function toStored(text: string, keyring: Keyring | null): string {
 function inClear(): Error {
   return new Error(
     `it is in clear, and \`encryption.required\` refuses it: it was stored without a key; ${CLEAR_FIX}`,
-  );
-}
-
-function missing(id: string): Error {
-  return new Error(
-    `it is encrypted with key "${id}", and no key is known here; add the key to ${KEYS_VARIABLE}, or to \`encryption\` of the configuration`,
   );
 }
 

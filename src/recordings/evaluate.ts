@@ -13,7 +13,7 @@ import { type EvalGates, type GateResult, assertGates, gateResults } from './eva
 import { assertScorerTimeout, assertScorers, reasonOf, scoresOf } from './eval-scores.js';
 import { abortOf } from './recorded-results.js';
 import { type RecordedRun, type Recording, factsOf } from './recording.js';
-import { readRecording } from './recording-files.js';
+import { readRecording, type ReadRecordingOptions } from './recording-files.js';
 import { type CandidateModel, modelFrom, rerun } from './rerun.js';
 
 /** One side of a comparison: the recorded run, the same run now, or the run with another model. */
@@ -58,7 +58,7 @@ export type Scorer = (given: ScoredRun) => Score | Promise<Score>;
 export type Scorers = Readonly<Record<string, Scorer>>;
 
 /** Options of `evaluate`. */
-export interface EvaluateOptions {
+export interface EvaluateOptions extends ReadRecordingOptions {
   /**
    * The agents as they are now, by whose names the recordings find theirs: a case of another agent
    * fails. Default: as the runs have pinned them.
@@ -154,7 +154,7 @@ export async function evaluate(
   { agents, model, runs = 1, atOnce = 4, signal, ...rest }: EvaluateOptions,
 ): Promise<Evaluation> {
   const { scorers = {}, gates = {}, onProgress = () => undefined } = rest;
-  const { scorerTimeoutMs = SCORER_MS } = rest;
+  const { scorerTimeoutMs = SCORER_MS, encryption } = rest;
   assertTypes({ ...(agents !== undefined && { agents }), model, onProgress });
   assertCount('runs', runs);
   assertCount('atOnce', atOnce);
@@ -173,6 +173,7 @@ export async function evaluate(
       await evaluateCase(file, {
         name,
         ...(agents !== undefined && { agents }),
+        ...(encryption && { encryption }),
         scorers,
         scorerTimeoutMs,
         runs,
@@ -262,7 +263,7 @@ async function filesIn(
 
 interface CaseOptions
   extends
-    Pick<EvaluateOptions, 'agents'>,
+    Pick<EvaluateOptions, 'agents' | 'encryption'>,
     Required<Pick<EvaluateOptions, 'scorers' | 'scorerTimeoutMs' | 'runs'>> {
   readonly name: string;
   readonly isAborted: () => boolean;
@@ -277,12 +278,12 @@ async function evaluateCase(
   file: string,
   { name, agents, scorers, scorerTimeoutMs, runs, ...rest }: CaseOptions,
 ): Promise<void> {
-  const { isAborted, modelOf, report, note } = rest;
+  const { isAborted, modelOf, report, note, ...reading } = rest;
   let recorded: EvalRun | null = null;
   let recording: Recording;
   let options: { readonly agent?: Agent };
   try {
-    recording = await readRecording(file);
+    recording = await readRecording(file, reading);
     recorded = recordedRun(recording);
     options = agents === undefined ? {} : { agent: agentOf(recording, agents) };
   } catch (error) {

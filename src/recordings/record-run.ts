@@ -11,7 +11,13 @@ import { readSegments } from '../history/segments.js';
 import type { Archive, BlobStore } from '../storage/blob-store.js';
 import { type BlobNames, renameBlobsIn } from './blob-names.js';
 import { type RunEvents, calledRuns, recordEvents } from './record-histories.js';
-import { type RecordedRun, type Recording, blobsIn, createRecording } from './recording.js';
+import {
+  type RecordedRun,
+  type Recording,
+  blobsIn,
+  createRecording,
+  withKeys,
+} from './recording.js';
 import { findSecret, withoutSecretsIn } from './secrets.js';
 
 /** Options of `recordRun`. */
@@ -50,7 +56,8 @@ export async function recordRun(
   run: RunLike<unknown>,
   options: RecordOptions = {},
 ): Promise<Recording> {
-  return await recordFrom(partsOfClient(client), idOf(run), options);
+  const { keyring, ...sources } = partsOfClient(client);
+  return withKeys(await recordFrom(sources, idOf(run), options), keyring);
 }
 
 /** Like `recordRun`, for a program that has the client and the stores themselves. */

@@ -1,196 +1,58 @@
-import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { InputError } from '../core/errors.js';
-import { definitionShape } from '../core/guards/definition.js';
-import { replyShape, toolResultShape } from '../core/guards/recorded.js';
-import { priceShape } from '../core/guards/state.js';
-import type { Ask } from '../core/input/inbox.js';
-import { type RunInput, isProblem, parseRunInput } from '../core/input/input.js';
-import { askProblem } from '../core/run/ask.js';
+import { InputError, UnreadableError } from '../core/errors.js';
 import { visible } from '../core/state/summaries.js';
-import { spentShape } from '../core/state/turn.js';
-import { type Json, isObject, sha256Hex } from '../core/text/json.js';
-import {
-  type Shape,
-  amount,
-  count,
-  fields,
-  hex,
-  json,
-  list,
-  nullable,
-  oneOf,
-  optional,
-  shape,
-  table,
-  tagged,
-  text,
-} from '../core/text/shape.js';
+import { isObject, sha256Hex } from '../core/text/json.js';
+import { fields, hex, list, text } from '../core/text/shape.js';
 import { show } from '../core/text/text.js';
 import {
-  callShape,
-  decisionShape,
-  messageShape,
-  outcomeShape,
-} from '../core/transcript/message-shapes.js';
-import type { RequestKind } from '../core/transcript/request.js';
-import {
-  type FactOf,
-  type RecordedFact,
-  type RecordedRequest,
-  type RecordedRun,
-  type Recording,
-  type TurnOutput,
-  blobsIn,
-} from './recording.js';
+  type EncryptionOptions,
+  type Keyring,
+  keyringFrom,
+  noKeyFor,
+} from '../encryption/keyring.js';
+import { sealedBlobs } from '../encryption/sealed-stores.js';
+import { BlobError, type BlobStore } from '../storage/blob-store.js';
+import { RESTORE, header, parseRecording } from './parse-recording.js';
+import { type Recording, keysOf, withKeys } from './recording.js';
 
-/** The last millisecond of the year 9999, after which Temporal has no times. */
-const LATEST = 253_402_300_799_999;
-
-const time = shape<number>(
-  'a Unix time in ms, until the year 9999',
-  (value) => typeof value === 'number' && value >= 0 && value <= LATEST,
-);
-const ask: Shape<Ask> = (value, at) => within(at, askProblem(value));
-const input: Shape<RunInput> = (value, at) => {
-  // A run may have got its first message before it continued in a new segment.
-  const parsed = parseRunInput(value, { continued: true });
-  return isProblem(parsed) ? within(at, parsed.problem) : null;
-};
-
-/** Returns a problem of a value at its place. */
-function within(at: string, problem: string | null): string | null {
-  return problem === null ? null : `${at}: ${problem}`;
+/** Options of `writeRecording`. */
+export interface WriteRecordingOptions {
+  /**
+   * Whether the recording is written in clear, although there are keys. Default: false, so it is encrypted
+   * if there are any.
+   */
+  readonly clear?: boolean;
+  /**
+   * The id of the key that encrypts, such as one that your tests have and your workers do not need.
+   * Default: the key that encrypts the run.
+   */
+  readonly key?: string;
+  /**
+   * The keys; default: those of the client that recorded the run, or with which the recording was read,
+   * else those of PERDURE_ENCRYPTION_KEYS.
+   */
+  readonly encryption?: EncryptionOptions;
 }
 
-const reply: Shape<Json> = (value, at) => replyShape(value, at);
-const result: Shape<Json> = (value, at) => toolResultShape(value, at);
-const place = { at: time, turn: count, step: count };
-
-const aboutShape = fields<RecordedRequest>({
-  kind: shape<RequestKind>('a kind of request', (value) => typeof value === 'string'),
-  tool: optional(text),
-  arguments: optional(text),
-  shown: optional(text),
-});
-
-const fact = tagged<RecordedFact, 'type'>('type', {
-  reply: fields<FactOf<'reply'>>({
-    ...place,
-    type: oneOf('reply'),
-    reply,
-    tookMs: amount,
-    summary: optional(oneOf(true)),
-  }),
-  result: fields({
-    ...place,
-    type: oneOf('result'),
-    call: callShape,
-    effect: text,
-    result,
-  }),
-  activity: fields({
-    at: time,
-    type: oneOf('activity'),
-    activity: text,
-    input: json,
-    result: json,
-  }),
-  failure: fields({
-    at: time,
-    type: oneOf('failure'),
-    activity: text,
-    input: json,
-    error: fields<{ readonly type: string; readonly message: string }>({
-      type: text,
-      message: text,
-    }),
-  }),
-  message: fields({ at: time, type: oneOf('message'), message: ask }),
-  decision: fields<FactOf<'decision'>>({
-    at: time,
-    type: oneOf('decision'),
-    decision: decisionShape,
-    about: optional(aboutShape),
-  }),
-  control: fields({ at: time, type: oneOf('control'), name: text, input: json }),
-  called: fields({ at: time, type: oneOf('called'), call: text, run: text }),
-  cancel: fields({ at: time, type: oneOf('cancel') }),
-});
-
-const recorded = fields<RecordedRun>({
-  id: text,
-  agent: text,
-  startedAt: time,
-  endedAt: nullable(time),
-  input,
-  definitions: list(definitionShape),
-  price: optional(priceShape),
-  window: optional(shape<number>('a number above 0', (value) => Number(value) > 0)),
-  facts: list(fact),
-  messages: list(messageShape),
-  outcome: nullable(outcomeShape),
-  lastTurn: optional(nullable(outcomeShape)),
-  outputs: optional(list(fields<TurnOutput>({ turn: count, output: json }))),
-  undecided: optional(list(aboutShape)),
-  spent: spentShape,
-});
-
-const header = fields<Pick<Recording, 'format' | 'version'>>({
-  format: (value, at) =>
-    value === 'perdure/recording'
-      ? null
-      : `${at}: expected "perdure/recording", got ${show(value)}; give a file that perdure record has written`,
-  version: (value, at) =>
-    value === 1
-      ? null
-      : `${at}: expected 1, got ${show(value)}; read it with the version of perdure that wrote it, or record the run again`,
-});
-const atLeastOne = shape<readonly RecordedRun[]>(
-  'a list with the recorded run',
-  (value) => Array.isArray(value) && value.length > 0,
-);
-
-/**
- * Checks a recording that was read from a file, field by field. Throws an `InputError` that names the
- * first wrong field.
- */
-export function parseRecording(value: unknown): Recording {
-  const problem =
-    header(value, 'recording') ??
-    fields<Pick<Recording, 'runs' | 'blobs'>>({ runs: atLeastOne, blobs: table(text) })(
-      value,
-      'recording',
-    ) ??
-    fields<Pick<Recording, 'runs'>>({ runs: list(recorded) })(value, 'recording');
-  if (problem !== null) throw new InputError(problem);
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked field by field
-  const recording = value as Recording;
-  const wrong = repeatedRun(recording) ?? wrongBlob(recording);
-  if (wrong !== null) throw new InputError(`recording.${wrong}`);
-  return recording;
+/** Options of `readRecording`. */
+export interface ReadRecordingOptions {
+  /** The keys of an encrypted recording; default: those of PERDURE_ENCRYPTION_KEYS. */
+  readonly encryption?: EncryptionOptions;
 }
 
-function repeatedRun({ runs }: Recording): string | null {
-  const ids = runs.map(({ id }) => id);
-  const index = ids.findIndex((id, at) => ids.indexOf(id) < at);
-  if (index < 0) return null;
-  return `runs[${index}].id: expected an id of its own, got ${show(ids[index])} again; remove the second run`;
+/** An encrypted recording, as its file has it. */
+interface SealedRecording extends Pick<Recording, 'format' | 'version'> {
+  /** The id of the key. */
+  readonly key: string;
+  /** What the file has in clear, encrypted, in base64. */
+  readonly sealed: string;
 }
 
-function wrongBlob({ runs, blobs }: Recording): string | null {
-  for (const [name, one] of Object.entries(blobs)) {
-    if (sha256Hex(one) === name) continue;
-    return `blobs: expected the text with the SHA-256 ${show(name)}, got another one; ${RESTORE}`;
-  }
-  for (const [name, path] of blobsIn(runs, 'runs')) {
-    if (Object.hasOwn(blobs, name)) continue;
-    return `${path}: expected a text in blobs, got ${name}, which is not there; ${RESTORE}`;
-  }
-  return null;
-}
-
-const RESTORE = 'restore it, or record the run again';
+const sealedShape = fields<Omit<SealedRecording, 'format' | 'version'>>({
+  key: text,
+  sealed: text,
+});
 
 /** The folder with the large texts of a recording, beside its file. */
 function blobFolder(file: string): string {
@@ -199,7 +61,9 @@ function blobFolder(file: string): string {
 
 /**
  * Writes a recording to a file, and its large texts to a folder beside it, such as `case.blobs` for
- * `case.json`. Rejects with an `InputError` that names the first wrong field.
+ * `case.json`. Both are encrypted if there are keys, unless `clear` is true; the same recording and key
+ * give the same files. Large texts of an earlier recording in that folder are removed. Rejects with an
+ * `InputError` that names the first wrong field or the unknown key.
  *
  * @example
  * ```ts
@@ -210,18 +74,63 @@ function blobFolder(file: string): string {
  * await writeRecording('test/cases/desk-17.json', await recordRun(client, 'desk-17'));
  * ```
  */
-export async function writeRecording(file: string, recording: Recording): Promise<void> {
+export async function writeRecording(
+  file: string,
+  recording: Recording,
+  { clear = false, key, encryption }: WriteRecordingOptions = {},
+): Promise<void> {
+  const known = encryption === undefined ? keysOf(recording) : null;
+  const keyring = clear ? null : (known ?? keyringFrom(encryption, process.env));
+  await writeFiles(file, recording, withKey(keyring, key));
+}
+
+/** Returns the keys of which the one with this id encrypts. Throws an `InputError` if there is none. */
+export function withKey(keyring: Keyring | null, key: string | undefined): Keyring | null {
+  if (key === undefined) return keyring;
+  if (keyring !== null) return keyring.with(key);
+  throw new InputError(
+    `key: expected no key for a recording in clear, got ${show(key)}; give the keys, and not \`clear\``,
+  );
+}
+
+/** Writes a recording, encrypted if there are keys. Rejects as `writeRecording` does. */
+export async function writeFiles(
+  file: string,
+  recording: Recording,
+  keyring: Keyring | null,
+): Promise<void> {
   const { blobs, ...rest } = parseRecording(recording);
-  const names = Object.keys(blobs).toSorted();
+  const texts = Object.keys(blobs).toSorted();
+  const folder = blobFolder(file);
+  const store = textStore(file, keyring);
   await mkdir(dirname(file), { recursive: true });
-  if (names.length > 0) await mkdir(blobFolder(file), { recursive: true });
-  for (const sha256 of names) await writeFile(join(blobFolder(file), sha256), blobs[sha256] ?? '');
-  await writeFile(file, `${JSON.stringify({ ...rest, blobs: names }, null, 2)}\n`);
+  if (texts.length > 0) await mkdir(folder, { recursive: true });
+  const names: string[] = [];
+  for (const sha256 of texts) names.push((await store.put(blobs[sha256] ?? '')).sha256);
+  await writeFile(file, `${recordingText({ ...rest, blobs: names }, keyring)}\n`);
+  for (const name of await readdir(folder).catch(() => [])) {
+    const isTheirs = /^[0-9a-f]{64}$/.test(name) && !names.includes(name);
+    if (isTheirs) await rm(join(folder, name), { force: true });
+  }
+}
+
+/** Returns a recording as a text, encrypted if there are keys. */
+export function recordingText(
+  value: Pick<Recording, 'format' | 'version'> & { readonly blobs: unknown },
+  keyring: Keyring | null,
+): string {
+  const plain = JSON.stringify(value, null, 2);
+  if (keyring === null) return plain;
+  const { format, version } = value;
+  const sealed = keyring.seal('recording', Buffer.from(plain)).toString('base64');
+  const file: SealedRecording = { format, version, key: keyring.current, sealed };
+  return JSON.stringify(file, null, 2);
 }
 
 /**
- * Reads a recording that `writeRecording` or `perdure record` has written. Rejects with an
- * `InputError` that names the file and the first wrong field.
+ * Reads a recording that `writeRecording` or `perdure record` has written, in clear or encrypted. Rejects
+ * with an `InputError` that names the file and the first wrong field, and with an `UnreadableError` that
+ * names the key of an encrypted recording if it is not here.
  *
  * @example
  * ```ts
@@ -231,23 +140,85 @@ export async function writeRecording(file: string, recording: Recording): Promis
  * console.log(recording.runs[0]?.agent);
  * ```
  */
-export async function readRecording(file: string): Promise<Recording> {
+export async function readRecording(
+  file: string,
+  { encryption }: ReadRecordingOptions = {},
+): Promise<Recording> {
+  return await readFiles(file, () => keyringFrom(encryption, process.env));
+}
+
+/** Like `readRecording`, for a program that has the keys. `keys` is called for an encrypted recording only. */
+export async function readFiles(file: string, keys: () => Keyring | null): Promise<Recording> {
   const name = visible(file);
   const value = jsonIn(await readText(file, `${name}: expected a recording`), name);
-  if (isObject(value['blobs'])) return await named(name, () => parseRecording(value));
-  const problem = fields<{ readonly blobs: readonly string[] }>({ blobs: list(hex(64)) })(
-    value,
-    'recording',
-  );
-  const names = Array.isArray(value['blobs']) ? value['blobs'] : [];
   return await named(name, async () => {
-    const known = header(value, 'recording') ?? problem;
-    if (known !== null) throw new InputError(known);
-    const blobs = Object.fromEntries(
-      await Promise.all(names.map(async (sha256) => await readBlob(file, String(sha256)))),
-    );
-    return parseRecording({ ...value, blobs });
+    if (value['sealed'] === undefined) return await fromValue(value, { file, keyring: null });
+    const problem = header(value, 'recording') ?? sealedShape(value, 'recording');
+    if (problem !== null) throw new InputError(problem);
+    const keyring = keys();
+    const { key, plain } = opened(value, keyring);
+    const recording = await fromValue(jsonIn(plain, name), { file, keyring });
+    return withKeys(recording, keyring && keyring.with(key));
   });
+}
+
+function opened(
+  value: Readonly<Record<string, unknown>>,
+  keyring: Keyring | null,
+): { readonly key: string; readonly plain: string } {
+  const [key, sealed] = [String(value['key']), Buffer.from(String(value['sealed']), 'base64')];
+  try {
+    if (keyring === null) throw new UnreadableError(noKeyFor(key));
+    return { key, plain: keyring.open('recording', key, sealed).toString('utf8') };
+  } catch (error) {
+    if (!UnreadableError.isInstance(error)) throw error;
+    throw new UnreadableError(`the recording cannot be read: ${error.message}`, { cause: error });
+  }
+}
+
+/** Returns the recording that a file has in clear, with the large texts beside it. */
+async function fromValue(
+  value: Readonly<Record<string, unknown>>,
+  { file, keyring }: { readonly file: string; readonly keyring: Keyring | null },
+): Promise<Recording> {
+  if (isObject(value['blobs'])) return parseRecording(value);
+  const problem = fields<{ readonly blobs: readonly string[] }>({ blobs: list(hex(64)) });
+  const wrong = header(value, 'recording') ?? problem(value, 'recording');
+  if (wrong !== null) throw new InputError(wrong);
+  const names = Array.isArray(value['blobs']) ? value['blobs'] : [];
+  const store = textStore(file, keyring);
+  const blobs = await Promise.all(
+    names.map(async (sha256): Promise<readonly [string, string]> => {
+      const content = await store.get({ sha256: String(sha256) }).catch(asUnreadable);
+      return [sha256Hex(content), content];
+    }),
+  );
+  return parseRecording({ ...value, blobs: Object.fromEntries(blobs) });
+}
+
+function asUnreadable(error: unknown): never {
+  if (!BlobError.isInstance(error)) throw error;
+  throw new UnreadableError(error.message, { cause: error });
+}
+
+/** Returns the folder with the large texts of a recording; encrypted ones have the names of what is stored. */
+function textStore(file: string, keyring: Keyring | null): BlobStore {
+  const store: BlobStore = {
+    async put(content) {
+      const sha256 = sha256Hex(content);
+      await writeFile(join(blobFolder(file), sha256), content);
+      return { sha256, bytes: Buffer.byteLength(content) };
+    },
+    async get({ sha256 }) {
+      const path = join(blobFolder(file), sha256);
+      const content = await readText(path, `blobs: expected the text in ${visible(path)}`);
+      if (sha256Hex(content) === sha256) return content;
+      throw new InputError(
+        `blobs: expected the recorded text in ${visible(path)}, got another one; ${RESTORE}`,
+      );
+    },
+  };
+  return keyring === null ? store : sealedBlobs(store, keyring);
 }
 
 /** Returns the object that is written in a file. */
@@ -267,23 +238,17 @@ function jsonIn(content: string, name: string): Record<string, unknown> {
   throw new InputError(`${expected}, got ${show(value)}; record the run again`);
 }
 
-/** Adds the name of a file to an `InputError`. */
+/** Adds the name of a file to an `InputError` or an `UnreadableError`. */
 async function named<T>(name: string, read: () => T | Promise<T>): Promise<T> {
   try {
     return await read();
   } catch (error) {
-    if (!InputError.isInstance(error)) throw error;
+    if (UnreadableError.isInstance(error)) {
+      throw new UnreadableError(`${name}: ${error.message}`, { cause: error });
+    }
+    if (!InputError.isInstance(error) || error.message.startsWith(`${name}: `)) throw error;
     throw new InputError(`${name}: ${error.message}`, { cause: error });
   }
-}
-
-async function readBlob(file: string, sha256: string): Promise<readonly [string, string]> {
-  const path = join(blobFolder(file), sha256);
-  const content = await readText(path, `blobs: expected the text in ${visible(path)}`);
-  if (sha256Hex(content) === sha256) return [sha256, content];
-  throw new InputError(
-    `blobs: expected the recorded text in ${visible(path)}, got another one; ${RESTORE}`,
-  );
 }
 
 async function readText(file: string, expected: string): Promise<string> {

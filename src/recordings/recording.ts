@@ -6,6 +6,7 @@ import { type Json, isObject } from '../core/text/json.js';
 import type { Message, ToolCall } from '../core/transcript/messages.js';
 import type { Outcome } from '../core/transcript/outcome.js';
 import type { Decision, Request, RequestKind } from '../core/transcript/request.js';
+import type { Keyring } from '../encryption/keyring.js';
 
 /**
  * What happened to a recorded run, in the order of its history. `at`: Unix time in ms, by the server.
@@ -176,6 +177,21 @@ export function createRecording(
   blobs: Readonly<Record<string, string>>,
 ): Recording {
   return { format: 'perdure/recording', version: 1, runs, blobs };
+}
+
+/** Where a recording has the keys of its run. A copy of the recording has them, too; its JSON does not. */
+const KEYS = Symbol('perdure.keys');
+type WithKeys = Recording & { readonly [KEYS]?: Keyring };
+
+/** Returns a recording that is written with these keys, unless others are given then. */
+export function withKeys(recording: Recording, keyring: Keyring | null): Recording {
+  const known: WithKeys = keyring === null ? recording : { ...recording, [KEYS]: keyring };
+  return known;
+}
+
+/** Returns the keys of `withKeys`; null if there are none. */
+export function keysOf(recording: WithKeys): Keyring | null {
+  return recording[KEYS] ?? null;
 }
 
 /** Returns the SHA-256 of each large text to which a value refers, with the place of its first reference. */

@@ -29,6 +29,8 @@ import {
   type Recording,
   createRecording,
   factsOf,
+  keysOf,
+  withKeys,
 } from './recording.js';
 
 /** A model to try: its name at a provider, an entry as in a configuration, or an adapter. */
@@ -139,7 +141,7 @@ export async function rerun(
   // What a model did not reply says nothing about what it would do.
   const isFound = found.divergence !== null || found.request !== null;
   if (error !== null && !isFound && found.failure !== null) throw found.failure;
-  const again = withRunIds(recordingOf(run, recording), idOf);
+  const again = withKeys(withRunIds(recordingOf(run, recording), idOf), keysOf(recording));
   const compared = model === undefined ? 'all' : 'calls';
   const different =
     earlierOf(found.divergence, firstDifference(recording, again, compared)) ??

@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
@@ -242,7 +242,7 @@ test('a worker with keys that does not start hides nothing in the log afterwards
   }
 });
 
-test('a run with large texts is recorded in clear, and executed again', async () => {
+test('a run with large texts is recorded, encrypted unless asked otherwise, and executed again', async () => {
   const taskQueue = `keys-${randomUUID()}`;
   const id = `keys-${randomUUID()}`;
   await work(taskQueue, first);
@@ -251,7 +251,12 @@ test('a run with large texts is recorded in clear, and executed again', async ()
   expect(await client.result(id)).toMatchObject({ answer: 'done' });
   const file = join(home, `${id}.json`);
   await writeRecording(file, await recordRun(client, id));
-  const recording = await readRecording(file);
+  expect(await bytesOf(file)).not.toMatch(/aubergine|zzzz/);
+  const withoutKey = readRecording(file, { encryption: { keys: { k2 }, current: 'k2' } });
+  await expect(withoutKey).rejects.toThrow(
+    `${file}: the recording cannot be read: it is encrypted with key "k1", and only "k2" is known here`,
+  );
+  const recording = await readRecording(file, { encryption: rotated });
   const large = `aubergine: ${'z'.repeat(200_000)}`;
   const texts = Object.values(recording.blobs);
   expect(texts).toContain(large);
@@ -259,6 +264,59 @@ test('a run with large texts is recorded in clear, and executed again', async ()
   // The note by which the model reads on has the name of the text, too.
   const messages = recording.runs[0]?.messages.map(({ text }) => text).join('');
   expect(messages).toContain(`{"ref":"${sha256Hex(large)}"`);
-  const { divergence } = await rerun(recording, { agent: clerk });
-  expect(divergence?.text ?? null).toBeNull();
+  const again = await rerun(recording, { agent: clerk });
+  expect(again.divergence?.text ?? null).toBeNull();
+  // What was made of an encrypted recording stays encrypted, with the same key.
+  const other = join(home, `${id}-again.json`);
+  await writeRecording(other, again.recording);
+  expect(await bytesOf(other)).not.toMatch(/aubergine|zzzz/);
+  await writeRecording(other, { ...recording });
+  expect(await readFile(other, 'utf8')).toBe(await readFile(file, 'utf8'));
+  await writeRecording(other, recording, { clear: true });
+  expect(await bytesOf(other)).toContain(large);
+  const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
+  expect(plain(await readRecording(other))).toEqual(plain(recording));
+
+  const env = {
+    TEMPORAL_ADDRESS: address,
+    PERDURE_HOME: home,
+    [KEYS_VARIABLE]: `k1:${k1},k2:${k2}`,
+  };
+  const command = async (...args: string[]) =>
+    await cli.here(['record', id, ...args], { env }).ended;
+  const out = join(home, `${id}-command.json`);
+  const clear = await command('--out', out, '--clear');
+  expect(clear).toMatchObject({ code: 0 });
+  expect(clear.stderr).toContain('It is in clear, although the run is encrypted');
+  expect(await bytesOf(out)).toContain('aubergine');
+  const sealed = await command('--out', out, '--json');
+  expect(sealed.stderr).toContain('It is encrypted with key "k1": rerun and eval need that key.');
+  expect(JSON.parse(sealed.stdout)).toMatchObject({ file: out, key: 'k1' });
+  expect(await readFile(out, 'utf8')).toBe(await readFile(file, 'utf8'));
+  // Also the large texts of the recording in clear are gone.
+  expect(await bytesOf(out)).not.toMatch(/aubergine|zzzz/);
+  await command('--out', out, '--key', 'k2');
+  expect(JSON.parse(await readFile(out, 'utf8'))).toMatchObject({ key: 'k2' });
+  const printed = await command();
+  expect(printed.stdout).not.toMatch(/aubergine|zzzz/);
+  await writeFile(out, printed.stdout);
+  expect(plain(await readRecording(out, { encryption: first }))).toEqual(plain(recording));
+  expect(await command('--key', 'k3')).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining(
+      '--key: expected the id of one of the keys ("k1", "k2"), got "k3"',
+    ) as string,
+  });
+  expect(await command('--key', 'k2', '--clear')).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('--key: expected no key for a recording in clear') as string,
+  });
 });
+
+/** Returns what a recording is on disk, with its large texts. */
+async function bytesOf(file: string): Promise<string> {
+  const folder = file.replace(/\.json$/, '.blobs');
+  const names = await readdir(folder);
+  const files = [file, ...names.map((name) => join(folder, name))];
+  return (await Promise.all(files.map(async (one) => await readFile(one, 'utf8')))).join('\n');
+}

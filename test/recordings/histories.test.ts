@@ -5,7 +5,7 @@ import { historyFromJson } from '../../src/history/history-event.js';
 import { project } from '../../src/history/projection.js';
 import { recordEvents } from '../../src/recordings/record-histories.js';
 import { blobsIn, createRecording } from '../../src/recordings/recording.js';
-import { parseRecording } from '../../src/recordings/recording-files.js';
+import { parseRecording } from '../../src/recordings/parse-recording.js';
 
 const FOLDER = new URL('../histories/', import.meta.url);
 const FILES = (await readdir(FOLDER)).filter((name) => name.endsWith('.json'));

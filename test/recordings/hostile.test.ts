@@ -5,11 +5,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { playRun } from '../../src/memory/run-in-memory.js';
 import type { Recording } from '../../src/recordings/recording.js';
-import {
-  parseRecording,
-  readRecording,
-  writeRecording,
-} from '../../src/recordings/recording-files.js';
+import { parseRecording } from '../../src/recordings/parse-recording.js';
+import { readRecording, writeRecording } from '../../src/recordings/recording-files.js';
 import { recordingOf, rerun } from '../../src/recordings/rerun.js';
 import { findSecret, withoutSecretsIn } from '../../src/recordings/secrets.js';
 import { learnSecrets } from '../../src/secrets/known.js';

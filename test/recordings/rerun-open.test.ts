@@ -10,7 +10,8 @@ import { type MemoryOptions, playPartly } from '../../src/memory/run-in-memory.j
 import type { Model } from '../../src/models/model.js';
 import { evaluate } from '../../src/recordings/evaluate.js';
 import type { Recording } from '../../src/recordings/recording.js';
-import { parseRecording, writeRecording } from '../../src/recordings/recording-files.js';
+import { parseRecording } from '../../src/recordings/parse-recording.js';
+import { writeRecording } from '../../src/recordings/recording-files.js';
 import { recordingOf, rerun } from '../../src/recordings/rerun.js';
 import {
   after,

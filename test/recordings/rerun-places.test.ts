@@ -6,7 +6,7 @@ import { defineGraph } from '../../src/graphs/define-graph.js';
 import { type MemoryOptions, playRun } from '../../src/memory/run-in-memory.js';
 import { binaryClassify, classify } from '../../src/output/classes/classes.js';
 import type { Recording } from '../../src/recordings/recording.js';
-import { parseRecording } from '../../src/recordings/recording-files.js';
+import { parseRecording } from '../../src/recordings/parse-recording.js';
 import { recordingOf, rerun } from '../../src/recordings/rerun.js';
 import {
   type ScriptStep,

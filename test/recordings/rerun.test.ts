@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { playRun } from '../../src/memory/run-in-memory.js';
 import type { Recording } from '../../src/recordings/recording.js';
-import { parseRecording } from '../../src/recordings/recording-files.js';
+import { parseRecording } from '../../src/recordings/parse-recording.js';
 import { recordingOf, rerun } from '../../src/recordings/rerun.js';
 import { approve, closeRun, send } from '../../src/testing/actions.js';
 import { replyCall, replyCalls, replyText } from '../../src/testing/replies.js';

@@ -4,7 +4,7 @@ import { historyToJson } from '../../src/history/history-event.js';
 import { sha256Hex } from '../../src/core/text/json.js';
 import type { MemoryRun } from '../../src/memory/memory-run.js';
 import { type MemoryOptions, playRun } from '../../src/memory/run-in-memory.js';
-import { parseRecording } from '../../src/recordings/recording-files.js';
+import { parseRecording } from '../../src/recordings/parse-recording.js';
 import type { Recording } from '../../src/recordings/recording.js';
 import { recordingOf } from '../../src/recordings/rerun.js';
 import { defineTool } from '../../src/tools/define-tool.js';

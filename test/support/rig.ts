@@ -13,7 +13,7 @@ import { defineConfig, type Config } from '../../src/config.js';
 import type { RunInput } from '../../src/core/input/input.js';
 import type { Outcome } from '../../src/core/transcript/outcome.js';
 import { recordEvents } from '../../src/recordings/record-histories.js';
-import { parseRecording } from '../../src/recordings/recording-files.js';
+import { parseRecording } from '../../src/recordings/parse-recording.js';
 import { blobsIn, createRecording } from '../../src/recordings/recording.js';
 import { createWorker, type RunningWorker } from '../../src/worker/create-worker.js';
 import type { WorkerOptions } from '../../src/worker/options.js';

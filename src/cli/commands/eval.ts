@@ -62,13 +62,14 @@ async function evaluateFolder(
   // early, a program that reads the report does not find that of another evaluation.
   if (junit !== undefined) await writeReport(junit, unfinishedReport(name));
   const signal = catchInterrupt();
-  const { agents } = await context.config();
+  const { agents, encryption } = await context.config();
   const model = await candidateModel(context, name);
   const module = file === undefined ? {} : await scorersIn(context, file);
   const result = await evaluate(folder, {
     agents,
     model,
     ...module,
+    ...(encryption && { encryption }),
     ...(runs !== undefined && { runs }),
     ...(atOnce !== undefined && { atOnce }),
     signal,

@@ -1,7 +1,9 @@
+import { InputError } from '../../core/errors.js';
 import { visible } from '../../core/state/summaries.js';
 import { escapeJson } from '../../core/text/text.js';
+import { type Keyring, keyringFrom } from '../../encryption/keyring.js';
 import { recordFrom } from '../../recordings/record-run.js';
-import { writeRecording } from '../../recordings/recording-files.js';
+import { recordingText, withKey, writeFiles } from '../../recordings/recording-files.js';
 import { type CliContext, type Command, EXIT, type ExitCode, UsageError } from '../context.js';
 import { formatCount } from '../format/format.js';
 import { withOptions } from '../input/options.js';
@@ -13,6 +15,9 @@ interface RecordCommandOptions {
   /** The file, with a folder for large texts beside it; absent: all of it goes to stdout. */
   readonly out?: string;
   readonly redact?: boolean;
+  readonly clear?: boolean;
+  /** The id of the key that encrypts. */
+  readonly key?: string;
 }
 
 /**
@@ -21,24 +26,34 @@ interface RecordCommandOptions {
  */
 export const record: Command<RecordCommandOptions> = {
   declare: (entry) =>
-    withOptions(entry.argument('<id>', 'the run'), 'out', 'redact').addHelpText('after', WHICH),
+    withOptions(entry.argument('<id>', 'the run'), 'out', 'redact', 'clear', 'key').addHelpText(
+      'after',
+      WHICH,
+    ),
   run: recordToFile,
 };
 
 async function recordToFile(
   context: CliContext,
-  { id, out, redact = false }: RecordCommandOptions,
+  { id, out, redact = false, clear = false, key }: RecordCommandOptions,
 ): Promise<ExitCode> {
+  const keyring = await keysFor(context, { clear, key });
   const { client } = await openRun(context, id, { archive: true });
   const stores = await context.stores();
   const recording = await recordFrom({ client, ...stores }, id, { redact });
+  const noteForm = (): void => {
+    if (keyring === null) return noteClear(context, client);
+    context.note(
+      `It is encrypted with key "${keyring.current}": rerun and eval need that key. --clear writes it in clear.`,
+    );
+  };
   if (out === undefined) {
-    context.out(escapeJson(JSON.stringify(recording, null, 2)));
-    noteClear(context, client);
+    context.out(escapeJson(recordingText(recording, keyring)));
+    noteForm();
     return EXIT.completed;
   }
   try {
-    await writeRecording(out, recording);
+    await writeFiles(out, recording, keyring);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new UsageError(`--out: expected a writable file, got ${visible(out)} (${reason})`, {
@@ -54,8 +69,23 @@ async function recordToFile(
     `${[formatCount(replies, 'reply', 'replies'), formatCount(results, 'result')].join(' and ')} of ` +
       `${formatCount(runs, 'run')} written to ${visible(out)}`,
   );
-  noteClear(context, client);
+  noteForm();
+  const encrypted = keyring === null ? {} : { key: keyring.current };
   if (context.options.json)
-    context.out(JSON.stringify({ id, file: out, runs, replies, results, blobs }));
+    context.out(JSON.stringify({ id, file: out, runs, replies, results, blobs, ...encrypted }));
   return EXIT.completed;
+}
+
+/** Returns the keys with which the recording is written; null for one in clear. */
+async function keysFor(
+  context: CliContext,
+  { clear, key }: { readonly clear: boolean; readonly key: string | undefined },
+): Promise<Keyring | null> {
+  const { encryption } = await context.config();
+  const keyring = clear ? null : keyringFrom(encryption, context.env);
+  try {
+    return withKey(keyring, key);
+  } catch (error) {
+    throw InputError.isInstance(error) ? new UsageError(`--${error.message}`) : error;
+  }
 }

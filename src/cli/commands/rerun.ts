@@ -3,7 +3,8 @@ import { visible } from '../../core/state/summaries.js';
 import { printable } from '../../core/text/text.js';
 import type { Divergence } from '../../recordings/divergence.js';
 import type { Model } from '../../models/model.js';
-import { readRecording } from '../../recordings/recording-files.js';
+import { type Keyring, keyringFrom } from '../../encryption/keyring.js';
+import { readFiles } from '../../recordings/recording-files.js';
 import { rerun as rerunRecording } from '../../recordings/rerun.js';
 import { nearestFirst } from '../../validation/check-options.js';
 import { type CliContext, type Command, EXIT, type ExitCode } from '../context.js';
@@ -18,7 +19,7 @@ interface RerunCommandOptions {
 
 /**
  * `rerun FILE…`: executes recorded runs with the agents of the configuration, the recorded replies,
- * and the recorded results. Needs no server, model, or key.
+ * and the recorded results. Needs no server or model, and a key only for an encrypted recording.
  */
 export const rerun: Command<RerunCommandOptions> = {
   declare: (entry) =>
@@ -33,11 +34,12 @@ async function rerunFiles(
   context: CliContext,
   { file: files, model: modelName }: RerunCommandOptions,
 ): Promise<ExitCode> {
-  const { agents } = await context.config();
+  const { agents, encryption } = await context.config();
+  const keys = (): Keyring | null => keyringFrom(encryption, context.env);
   const model = modelName === undefined ? undefined : await candidateModel(context, modelName);
   const rows: RerunRow[] = [];
   for (const file of files) {
-    const row = await rerunFile(file, { agents, ...(model && { model }) });
+    const row = await rerunFile(file, { agents, keys, ...(model && { model }) });
     rows.push(row);
     const { ok, divergence, error } = row;
     const differs = divergence === null ? `error: ${error}` : `differs: ${divergence.text}`;
@@ -59,10 +61,18 @@ interface RerunRow {
 /** Executes one recording. An error, also an agent that the configuration lacks, is that of the file. */
 async function rerunFile(
   file: string,
-  { agents, model }: { readonly agents: readonly Agent[]; readonly model?: Model },
+  {
+    agents,
+    keys,
+    model,
+  }: {
+    readonly agents: readonly Agent[];
+    readonly keys: () => Keyring | null;
+    readonly model?: Model;
+  },
 ): Promise<RerunRow> {
   try {
-    const recording = await readRecording(file);
+    const recording = await readFiles(file, keys);
     const name = recording.runs[0]?.agent ?? '';
     const agent = agents.find((one) => one.name === name);
     if (agent === undefined) {

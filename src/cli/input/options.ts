@@ -263,6 +263,14 @@ export const OPTIONS = {
     flags: '--redact',
     text: 'replace secrets by marks; without it, a secret is an error that names its place',
   },
+  clear: {
+    flags: '--clear',
+    text: 'write it in clear, although there are encryption keys; default: encrypted if there are any',
+  },
+  key: {
+    flags: '--key <id>',
+    text: 'encrypt it with this one of your keys; default: the key that encrypts the run',
+  },
   segment: {
     flags: '--segment <n>',
     text: 'export this segment, counted from 1; default: the newest',
