@@ -105,21 +105,20 @@ function callParts(
   /** The calls that the client shows; a chunk about another one is an error to it. */
   let shown = new Set<string>();
   const finished = new Set<string>();
+  /** Shows a call. Workers execute it, so it is never left to the client. */
   const show = (
     id: string,
     { tool: toolName = '', arguments: given = '{}' }: CallText,
-    how = {},
   ): Chunk[] => {
     if (shown.has(id)) return [];
     shown.add(id);
-    const common = { toolCallId: id, toolName, dynamic: true, ...how };
+    const common = { toolCallId: id, toolName, dynamic: true, providerExecuted: true };
     const input = parseJson(given) ?? given;
     return [...begin(), { type: 'tool-input-available', ...common, input }];
   };
-  /** Shows a call that a worker executes. It is never offered to the client. */
   const begun = (id: string): Chunk[] => {
     const call = planned.get(id);
-    return call === undefined ? [] : show(id, call, { providerExecuted: true });
+    return call === undefined ? [] : show(id, call);
   };
   /** Ends a call that the client shows. */
   const finish = (toolCallId: string, result: Chunk): Chunk[] => {

@@ -87,7 +87,11 @@ describe('a decision that the check has refused', () => {
   });
 
   test('ends the stream of useChat with the refusal, which offers the approval again', async () => {
-    const chat = new UiChat(desk.url, { agent: 'desk', id: `chat-${randomUUID()}` });
+    const chat = new UiChat(desk.url, {
+      agent: 'desk',
+      id: `chat-${randomUUID()}`,
+      key: keyOf('ann'),
+    });
     await chat.sendMessage({ text: 'pay 43' });
     check = () => false;
     await chat.addToolApprovalResponse({ id: uiApproval(chat.lastMessage), approved: true });

@@ -84,7 +84,7 @@ async function mcpClient(as: string): Promise<Client> {
 
 describe('arguments that a schema completes', () => {
   test('are shown to a client of the AI SDK as the tool gets them', async () => {
-    const chat = new UiChat(desk.url, { agent: 'tipper', id: randomUUID() });
+    const chat = new UiChat(desk.url, { agent: 'tipper', id: randomUUID(), key: keyOf('ann') });
     await chat.sendMessage({ text: 'pay' });
     const input = { euros: 17, tip: 5, note: '' };
     expect(uiCall(chat.lastMessage)).toMatchObject({ state: 'approval-requested', input });
@@ -93,7 +93,7 @@ describe('arguments that a schema completes', () => {
 
 describe('arguments that are too large for the history', () => {
   test('are shown whole to a client of the AI SDK', async () => {
-    const chat = new UiChat(desk.url, { agent: 'tipper', id: randomUUID() });
+    const chat = new UiChat(desk.url, { agent: 'tipper', id: randomUUID(), key: keyOf('ann') });
     await chat.sendMessage({ text: 'long' });
     const input = { euros: 17, tip: 5, note: LONG };
     expect(uiCall(chat.lastMessage)).toMatchObject({ state: 'approval-requested', input });
@@ -121,7 +121,11 @@ describe('arguments that are too large for the history', () => {
     const log = (line: string): void => void lines.push(line);
     await using server = await createServer({ address, home, config, env, log });
     const elsewhere = await listen(server);
-    const chat = new UiChat(elsewhere.url, { agent: 'tipper', id: randomUUID() });
+    const chat = new UiChat(elsewhere.url, {
+      agent: 'tipper',
+      id: randomUUID(),
+      key: keyOf('ann'),
+    });
     await chat.sendMessage({ text: 'long' });
     const message = expect.stringMatching(/^request: the server cannot read the arguments of /);
     expect([chat.status, chat.error?.message]).toEqual(['error', message]);

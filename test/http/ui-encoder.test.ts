@@ -41,6 +41,7 @@ describe('a request that is open when a turn waits', () => {
         toolCallId: CALL,
         toolName: 'pay',
         dynamic: true,
+        providerExecuted: true,
         input: { euros: 7 },
       },
       { type: 'tool-approval-request', approvalId: 'r1.d', toolCallId: CALL },
@@ -94,5 +95,52 @@ describe('a request that is open when a turn waits', () => {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the fields that the encoder reads
     const ended = { type: 'turn-ended', turn: 1, outcome } as StreamEvent;
     expect(typesOf(encoder.advance(ended).chunks)).toEqual(['tool-output-error', 'finish']);
+  });
+});
+
+describe('the text parts of a turn', () => {
+  const place = { turn: 1, step: 1, attempt: 1 };
+  const delta = (text: string) => ({ ...place, type: 'delta', kind: 'text', text });
+  const replied = (text: string, more: object = {}) => ({
+    type: 'model-replied',
+    message: { role: 'assistant', n: 1, turn: 1, step: 1, at: 0, text, ...more },
+  });
+
+  /** Returns the text parts that the encoder makes of events. */
+  function partsOf(events: readonly object[]): readonly string[] {
+    const encoder = uiEncoder(1, NO_ANSWERS);
+    const texts = new Map<unknown, string>();
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the fields that the encoder reads
+    for (const event of events as readonly StreamEvent[]) {
+      for (const { type, id, delta: text } of encoder.advance(event).chunks) {
+        if (type === 'text-delta') texts.set(id, (texts.get(id) ?? '') + String(text));
+      }
+    }
+    return [...texts.values()];
+  }
+
+  test('are not repeated by the answer of a turn that was canceled', () => {
+    const outcome = { status: 'cancelled', answer: 'Let me look' };
+    const ended = { type: 'turn-ended', turn: 1, outcome };
+    const calls = [{ id: 'call_1_1_0', name: 'look', arguments: '{}' }];
+    const replies = [replied('Let me look', { calls }), replied('', { calls })];
+    expect(partsOf([...replies, ended])).toEqual(['Let me look']);
+    const refused = { ...replied('42'), type: 'answer-refused', problem: 'no JSON' };
+    expect(partsOf([replied('Let me look', { calls }), refused, ended])).toEqual(['Let me look']);
+  });
+
+  test('wait after a gap for what is durable', () => {
+    const gap = { ...place, type: 'gap', offset: 1, until: 3 };
+    expect(partsOf([delta('a'), gap, delta('d'), replied('abcd')])).toEqual(['abcd']);
+    const superseded = { ...place, type: 'superseded' };
+    const again = [delta('a'), gap, delta('d'), superseded, delta('ab'), replied('abc')];
+    expect(partsOf(again)).toEqual(['abc']);
+  });
+
+  test('are not doubled by the head and tail of a long text', () => {
+    const blob = { sha256: '0'.repeat(64), bytes: 20 };
+    const whole = 'a long text, to its end';
+    expect(partsOf([delta(whole), replied('a long … end', { blob })])).toEqual([whole]);
+    expect(partsOf([delta('a long'), replied('a long … end', { blob })])).toEqual(['a long … end']);
   });
 });

@@ -6,8 +6,6 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineConfig } from '../../src/config.js';
 import { createServer } from '../../src/http.js';
 import { runOf } from '../../src/http/chats.js';
-import { NO_ANSWERS, uiEncoder } from '../../src/http/ui-encoder.js';
-import type { StreamEvent } from '../../src/live/stream.js';
 import { askPerson } from '../../src/tools/built-in/workflow-tools.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { clientOf } from '../support/clerk.js';
@@ -58,6 +56,26 @@ const asking = defineAgent({
   },
 });
 
+/** An agent that notes without asking. */
+const noting = defineAgent({
+  name: 'noting',
+  instructions: 'x',
+  tools: [
+    defineTool({
+      name: 'note',
+      description: 'notes',
+      input: z.object({}),
+      effect: 'keyed',
+      execute: async () => 'noted',
+    }),
+  ],
+  decide: async ({ messages }) => {
+    const last = messages.at(-1);
+    if (last?.role === 'tool') return { answer: last.text };
+    return { calls: [{ name: 'note', arguments: {} }] };
+  },
+});
+
 /** An agent whose answers are refused unless they are JSON. */
 const typed = defineAgent({
   name: 'typed',
@@ -67,7 +85,7 @@ const typed = defineAgent({
 });
 
 beforeAll(async () => {
-  desk = await openHttpDesk(['ann', 'bob'], {}, { agents: [typed, paying, asking] });
+  desk = await openHttpDesk(['ann', 'bob'], {}, { agents: [typed, paying, asking, noting] });
 });
 afterAll(() => desk.close());
 
@@ -78,7 +96,8 @@ function open(
   id = newId(),
   more: { readonly messages?: UIMessage[]; readonly as?: string } = {},
 ): UiChat {
-  return new UiChat(desk.url, { agent, id, ...more });
+  const { as = 'ann', ...rest } = more;
+  return new UiChat(desk.url, { agent, id, key: keyOf(as), ...rest });
 }
 
 describe('useChat', () => {
@@ -132,10 +151,10 @@ describe('useChat', () => {
     expect(uiCall(chat.lastMessage)).toMatchObject({ toolName: 'pay', input: { euros: 92 } });
     expect(paidByGraph).toEqual([]);
     await chat.addToolApprovalResponse({ id: uiApproval(chat.lastMessage), approved: true });
-    await expect.poll(() => uiText(chat.lastMessage)).toBe('go');
+    await expect.poll(() => [chat.status, uiText(chat.lastMessage)]).toEqual(['ready', 'go']);
     const ended = { state: 'output-available', output: { exit: 'done' } };
     expect(uiCall(chat.lastMessage)).toMatchObject(ended);
-    expect([chat.status, paidByGraph]).toEqual(['ready', [92]]);
+    expect(paidByGraph).toEqual([92]);
   });
 
   test('says what else a run waits for, and goes on once it is decided elsewhere', async () => {
@@ -254,6 +273,34 @@ describe('useChat', () => {
     await client.disconnect();
   });
 
+  test('leaves no call to the client, whether it is asked about or not', async () => {
+    const chat = open('noting');
+    await chat.sendMessage({ text: 'note it' });
+    expect(uiText(chat.lastMessage)).toBe('noted');
+    expect(uiCall(chat.lastMessage)).toMatchObject({ toolName: 'note', providerExecuted: true });
+    const asked = open('desk');
+    await asked.sendMessage({ text: 'pay 84' });
+    expect(uiCall(asked.lastMessage)).toMatchObject({ toolName: 'pay', providerExecuted: true });
+    await asked.addToolApprovalResponse({ id: uiApproval(asked.lastMessage), approved: true });
+    await expect.poll(() => uiText(asked.lastMessage)).toBe('done: paid 84');
+    expect([...chat.offered, ...asked.offered]).toEqual([]);
+  });
+
+  test('shows why a turn failed, and goes on with the next message', async () => {
+    desk.talker.on('in prose', async ({ request }) => {
+      const isAsked = request.messages.some(({ text }) => text === 'in JSON, please');
+      return isAsked ? '{"n":7}' : 'prose';
+    });
+    const chat = open('typed');
+    await chat.sendMessage({ text: 'in prose' });
+    expect([chat.status, chat.error?.message]).toEqual([
+      'error',
+      expect.stringContaining('no JSON'),
+    ]);
+    await chat.sendMessage({ text: 'in JSON, please' });
+    expect([chat.status, uiText(chat.lastMessage)]).toEqual(['ready', '{"n":7}']);
+  });
+
   test('begins a new part after an answer that was refused', async () => {
     const [half, rest] = [gate(), gate()];
     desk.talker.on('as JSON', async ({ number, emit }) => {
@@ -273,52 +320,5 @@ describe('useChat', () => {
     rest.release();
     await sending;
     expect(uiText(chat.lastMessage)).toBe('forty-two|{"n":42}');
-  });
-});
-
-describe('the text parts of a turn', () => {
-  const place = { turn: 1, step: 1, attempt: 1 };
-  const delta = (text: string) => ({ ...place, type: 'delta', kind: 'text', text });
-  const replied = (text: string, more: object = {}) => ({
-    type: 'model-replied',
-    message: { role: 'assistant', n: 1, turn: 1, step: 1, at: 0, text, ...more },
-  });
-
-  /** Returns the text parts that the encoder makes of events. */
-  function partsOf(events: readonly object[]): readonly string[] {
-    const encoder = uiEncoder(1, NO_ANSWERS);
-    const texts = new Map<unknown, string>();
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the fields that the encoder reads
-    for (const event of events as readonly StreamEvent[]) {
-      for (const { type, id, delta: text } of encoder.advance(event).chunks) {
-        if (type === 'text-delta') texts.set(id, (texts.get(id) ?? '') + String(text));
-      }
-    }
-    return [...texts.values()];
-  }
-
-  test('are not repeated by the answer of a turn that was canceled', () => {
-    const outcome = { status: 'cancelled', answer: 'Let me look' };
-    const ended = { type: 'turn-ended', turn: 1, outcome };
-    const calls = [{ id: 'call_1_1_0', name: 'look', arguments: '{}' }];
-    const replies = [replied('Let me look', { calls }), replied('', { calls })];
-    expect(partsOf([...replies, ended])).toEqual(['Let me look']);
-    const refused = { ...replied('42'), type: 'answer-refused', problem: 'no JSON' };
-    expect(partsOf([replied('Let me look', { calls }), refused, ended])).toEqual(['Let me look']);
-  });
-
-  test('wait after a gap for what is durable', () => {
-    const gap = { ...place, type: 'gap', offset: 1, until: 3 };
-    expect(partsOf([delta('a'), gap, delta('d'), replied('abcd')])).toEqual(['abcd']);
-    const superseded = { ...place, type: 'superseded' };
-    const again = [delta('a'), gap, delta('d'), superseded, delta('ab'), replied('abc')];
-    expect(partsOf(again)).toEqual(['abc']);
-  });
-
-  test('are not doubled by the head and tail of a long text', () => {
-    const blob = { sha256: '0'.repeat(64), bytes: 20 };
-    const whole = 'a long text, to its end';
-    expect(partsOf([delta(whole), replied('a long … end', { blob })])).toEqual([whole]);
-    expect(partsOf([delta('a long'), replied('a long … end', { blob })])).toEqual(['a long … end']);
   });
 });
