@@ -12,6 +12,9 @@ import { DECISION_INPUT } from './input-fields.js';
 
 // The tools of perdure's MCP server, which the command serves over stdin, and the HTTP server at /mcp.
 
+/** The options of a server whose lists do not change while it runs, so that no client waits for that. */
+export const UNCHANGING = { capabilities: { tools: { listChanged: false } } } as const;
+
 /** The default and the maximum of `wait_seconds`. */
 export const WAIT_SECONDS = 20;
 const MAX_WAIT_SECONDS = 300;

@@ -11,6 +11,7 @@ import type { Guarded } from './guard.js';
 import { type Caller, SEES_REQUESTS, createHandlers } from './handlers.js';
 import {
   RUN_TOOLS,
+  UNCHANGING,
   WAIT_SECONDS,
   endedAnswer,
   failedResult,
@@ -44,7 +45,7 @@ export function addMcpRoute(
     const caller = callerOf(context, parts);
     const handler = createMcpHandler(
       () => {
-        const server = new Server({ name: 'perdure', version: ownVersion() });
+        const server = new Server({ name: 'perdure', version: ownVersion() }, UNCHANGING);
         // The SDK itself refuses arguments that do not fit a tool's schema; its result has no code.
         Object.defineProperty(server, 'createToolError', {
           value: (message: string) => failedResult(message, 'input'),
@@ -53,8 +54,7 @@ export function addMcpRoute(
         if (canDecide) addDecideTools(server, { place, handlers, caller, log });
         return server;
       },
-      // No list changes while the server runs, so no client waits for that.
-      { maxRequestBodySize: parts.limits.bodyBytes, maxSubscriptions: 0 },
+      { maxRequestBodySize: parts.limits.bodyBytes },
     );
     return await handler.fetch(request);
   });

@@ -44,20 +44,26 @@ const BY_NAME = new Set(['properties', '$defs', 'definitions', 'patternPropertie
 const LISTS = new Set(['anyOf', 'oneOf', 'allOf', 'prefixItems']);
 /** Keywords that hold one schema. */
 const SINGLE = new Set(['items', 'additionalProperties', 'contains', 'not', 'propertyNames']);
+/** The annotation of an argument that clients over HTTP repeat as a header. */
+const HEADER = 'x-mcp-header';
+const HEADER_NAME = /^[\w!#$%&'*+.^`|~-]+$/;
+const TYPES_OF_HEADERS = ['string', 'integer', 'boolean'];
 const TYPES = new Set(['string', 'number', 'integer', 'boolean', 'object', 'array', 'null']);
 
 /**
  * Returns the schema of a tool's arguments for models: complete with its definitions, with keywords
  * in a fixed order, and without hidden characters in its texts for readers.
  */
-function usableSchema(schema: JsonObject): UsableSchema {
+function usableSchema(schema: JsonObject, transport: McpServer['transport']): UsableSchema {
   const bytes = Buffer.byteLength(JSON.stringify(schema));
   if (bytes > MAX_BYTES) return no(`its schema has ${bytes} bytes, more than ${MAX_BYTES}`);
   if (schema['type'] !== 'object') return no('its schema is not of type "object"');
   const keyword = NOT_AT_ROOT.find((each) => (schema[each] ?? null) !== null);
   if (keyword !== undefined) return no(`its schema has "${keyword}" at its root`);
   const faults: string[] = [];
-  const clean = cleaned(schema, { key: '', depth: 0, kind: 'schema', root: schema, faults });
+  const headers = transport === 'http' ? new Set<string>() : null;
+  const root = { key: '', depth: 0, kind: 'schema', isArgument: true, root: schema } as const;
+  const clean = cleaned(schema, { ...root, headers, faults });
   const [fault] = faults;
   if (fault !== undefined) return no(fault);
   return { ok: true, schema: isRecord(clean) ? orderedKeywords(clean) : {} };
@@ -69,6 +75,10 @@ interface Place {
   readonly depth: number;
   /** Whether the value is a schema, a keyword's value, schemas by names of its author, or data. */
   readonly kind: 'schema' | 'keyword' | 'names' | 'data';
+  /** Whether only `properties` lead to it, so that it is of one argument, or of a field of one. */
+  readonly isArgument: boolean;
+  /** The headers so far, in lower case; null for a server that gets none. */
+  readonly headers: Set<string> | null;
   readonly root: JsonObject;
   readonly faults: string[];
 }
@@ -83,17 +93,21 @@ function cleaned(value: Json, place: Place): Json {
   if (typeof value === 'string') return cleanedText(value, place);
   if (Array.isArray(value)) {
     const inner = LISTS.has(key) || SINGLE.has(key) ? 'schema' : 'data';
-    const items = { ...place, depth: depth + 1, kind: kind === 'keyword' ? inner : kind };
+    const kindOfItems = kind === 'keyword' ? inner : kind;
+    const items = { ...place, depth: depth + 1, kind: kindOfItems, isArgument: false };
     return value.map((item: Json) => cleaned(item, items));
   }
   if (!isRecord(value)) return value;
+  if (kind === 'schema' && HEADER in value) checkHeader(value, place);
   const entries = Object.entries(value).flatMap(([name, item]): [string, Json][] => {
     if (hasHidden(name)) faults.push('a name in its schema has hidden characters');
     const inner = kindWithin(kind, name);
     // Servers of other languages write absent keywords as null.
     const isAbsent = item === null && kind === 'schema' && name !== 'default' && name !== 'const';
     if (item === undefined || isAbsent) return [];
-    return [[name, cleaned(item, { ...place, key: name, depth: depth + 1, kind: inner })]];
+    const isArgument = place.isArgument && (kind === 'names' || name === 'properties');
+    const within = { ...place, key: name, depth: depth + 1, kind: inner, isArgument };
+    return [[name, cleaned(item, within)]];
   });
   const clean = Object.fromEntries(entries);
   return kind === 'schema' && lacksItems(clean) ? { ...clean, items: {} } : clean;
@@ -117,6 +131,18 @@ function kindWithin(kind: Place['kind'], name: string): Place['kind'] {
 function checkForm(value: Json, { key, kind, faults }: Place): void {
   const fault = formFault(value, key, kind);
   if (fault !== null) faults.push(`its schema is invalid: ${fault}`);
+}
+
+/** Adds the fault of an argument that is annotated as a header and cannot be one: no client may use the tool. */
+function checkHeader({ [HEADER]: header, type }: JsonObject, place: Place): void {
+  const { headers, depth, isArgument, faults } = place;
+  if (headers === null) return;
+  const fault = (problem: string) => faults.push(`its schema is invalid: "${HEADER}" ${problem}`);
+  if (!isArgument || depth === 0) fault('is not of an argument');
+  if (typeof header !== 'string' || !HEADER_NAME.test(header)) return void fault('is no name');
+  if (!TYPES_OF_HEADERS.some((each) => each === type)) fault('is of a type that no header has');
+  if (headers.has(header.toLowerCase())) fault('names a header twice');
+  headers.add(header.toLowerCase());
 }
 
 function formFault(value: Json, key: string, kind: Place['kind']): string | null {
@@ -278,7 +304,7 @@ export function effectOf({ effects }: McpServer, { name, annotations }: ListedTo
 
 /** Returns the tool's definition for runs and models, or why no model can use it. */
 export function usableTool(server: McpServer, tool: ListedTool): UsableTool {
-  const schema = readSchema(tool.schema);
+  const schema = readSchema(tool.schema, server.transport);
   if (!schema.ok) return schema;
   const effect = effectOf(server, tool);
   const definition: ToolDefinition = {
@@ -296,9 +322,9 @@ export function usableTool(server: McpServer, tool: ListedTool): UsableTool {
 }
 
 /** Returns the schema of a tool for models. One that overflows the stack is too deep. */
-function readSchema(schema: JsonObject): UsableSchema {
+function readSchema(schema: JsonObject, transport: McpServer['transport']): UsableSchema {
   try {
-    return usableSchema(schema);
+    return usableSchema(schema, transport);
   } catch {
     return { ok: false, problem: 'its schema is nested too deeply' };
   }

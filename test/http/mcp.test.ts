@@ -63,6 +63,7 @@ const operation = (): string => randomUUID();
 describe.each<Mode>(['auto', 'legacy'])('an official client (%s)', (mode) => {
   test('starts a run once, talks to it, and reads its answers', async () => {
     const client = await connect('ann', { mode });
+    expect(client.getServerCapabilities()).toEqual({ tools: { listChanged: false } });
     const { tools } = await client.listTools();
     expect(tools.map(({ name }) => name)).toEqual([
       'agent_list',

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { JsonObject } from '../../src/core/text/json.js';
+import type { Json, JsonObject } from '../../src/core/text/json.js';
 import {
   listedTool,
   usableTool,
@@ -7,7 +7,7 @@ import {
   toolEffect,
   toolName,
 } from '../../src/mcp/listed-tool.js';
-import { mcpServer } from '../../src/mcp/mcp-server.js';
+import { mcpServer, type McpServer } from '../../src/mcp/mcp-server.js';
 
 const server = mcpServer({ name: 'desk', transport: 'stdio', command: 'x' });
 
@@ -46,6 +46,38 @@ describe('the description of an MCP tool', () => {
       '[MCP desk] '.length + 4_096 + '… [5904 characters cut]'.length,
     );
     expect(described('')).toBe('[MCP desk] its server gives no description');
+  });
+});
+
+describe('the headers of an MCP tool', () => {
+  const remote = mcpServer({ name: 'desk', transport: 'http', url: 'https://desk.example/mcp' });
+  const header = (name: Json, type = 'string'): JsonObject => ({ type, 'x-mcp-header': name });
+  const problemOf = (of: McpServer, properties: JsonObject, more: JsonObject = {}) => {
+    const usable = usableTool(of, tool({ inputSchema: { type: 'object', properties, ...more } }));
+    return usable.ok ? null : usable.problem;
+  };
+
+  test('are those of arguments and their fields, each once, and only over HTTP', () => {
+    const fields = { type: 'object', properties: { at: header('At', 'integer') } };
+    const data = { default: header(''), type: 'object' };
+    expect(problemOf(remote, { city: header('City'), fields, data })).toBe(null);
+    expect(problemOf(server, { city: header('') })).toBe(null);
+  });
+
+  test.each<[string, JsonObject, JsonObject?]>([
+    ['is no name', { a: header('') }],
+    ['is no name', { a: header('A B') }],
+    ['is no name', { a: header('Région') }],
+    ['is no name', { a: header(null) }],
+    ['is of a type that no header has', { a: header('A', 'number') }],
+    ['is of a type that no header has', { a: header('A', 'object') }],
+    ['names a header twice', { a: header('A'), b: header('a') }],
+    ['is not of an argument', { a: { type: 'array', items: header('A') } }],
+    ['is not of an argument', { a: { anyOf: [header('A')] } }],
+    ['is not of an argument', {}, { $defs: { a: header('A') } }],
+    ['is not of an argument', {}, { 'x-mcp-header': 'A' }],
+  ])('leave out a tool with one that %s: %j', (problem, properties, more) => {
+    expect(problemOf(remote, properties, more)).toContain(`"x-mcp-header" ${problem}`);
   });
 });
 

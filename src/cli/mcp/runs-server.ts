@@ -14,6 +14,7 @@ import { canonicalJson, sha256Hex, parseForeignJson, isObject } from '../../core
 import { describeRun, readRun } from '../../history/read-run.js';
 import {
   RUN_TOOLS,
+  UNCHANGING,
   WAIT_SECONDS,
   endedAnswer,
   failedResult,
@@ -287,7 +288,7 @@ function addDecideTools(server: McpServer, access: RunsAccess): void {
 
 /** Creates an MCP server whose tools start runs of agents, send them messages, and read them. */
 export function runsServer(access: RunsAccess): McpServer {
-  const server = new McpServer({ name: 'perdure', version: ownVersion() });
+  const server = new McpServer({ name: 'perdure', version: ownVersion() }, UNCHANGING);
   // The SDK itself refuses arguments that do not fit a tool's schema; its result has no code.
   Object.defineProperty(server, 'createToolError', {
     value: (message: string) => failedResult(message, 'input'),
