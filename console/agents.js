@@ -10,7 +10,7 @@ export function RunRows({ rows, showsAgent = true }) {
     ${rows.map(
       (row) => html`<li key=${row.runId}>
         <a href=${runLink(row.id)}>
-          <span class="id">${visible(row.id)}</span>
+          <span class="id">${visible(row.givenId ?? row.id)}</span>
           <${Status} name=${row.status} />
           ${showsAgent && html`<span class="agent">${visible(row.agent ?? '–')}</span>`}
           ${row.reason && row.reason !== row.status && html`<span class="reason">${visible(row.reason)}</span>`}

@@ -156,7 +156,7 @@ function Header({ id, run, page }) {
   const isOpen = view.open;
   return html`<header class="run-head">
     <div class="title">
-      <h1>${visible(id)}</h1>
+      <h1>${visible(status?.givenId ?? id)}</h1>
       ${status && html`<${Status} name=${statusOf(status)} />`}
       ${link === 'lost' && html`<span class="pill bad">connecting …</span>`}
     </div>

@@ -8,6 +8,7 @@ import { checkTenant } from './core/input/input.js';
 import type { SharedBudget } from './core/rules/budget.js';
 import { type Duration, show } from './core/text/text.js';
 import { type EncryptionOptions, encryptionProblem } from './encryption/keyring.js';
+import { type IdHashing, hashedWith } from './temporal/stored-ids.js';
 import { findPrice, findWindow } from './models/known-models.js';
 import type { ModelEntry } from './models/model-entry.js';
 import { secretNamesProblem } from './secrets/known.js';
@@ -234,11 +235,16 @@ const budgetOptions = z
     "expected `costUsd`, `tokens`, or both, such as { tenant: 'acme', per: 'day', costUsd: 5 }",
   );
 
-/** Returns the budgets of a configuration, each with one unit. */
-export function budgetsOf({ budgets = [] }: Pick<Config, 'budgets'>): readonly SharedBudget[] {
+/** Returns the budgets of a configuration, each with one unit. `hashing`: how the server gets the names of tenants. */
+export function budgetsOf(
+  { budgets = [] }: Pick<Config, 'budgets'>,
+  hashing: IdHashing | null = null,
+): readonly SharedBudget[] {
   return budgets.flatMap(({ tenant, tag = '', costUsd, tokens }) => {
     const of = tenant === undefined ? 'tag' : 'tenant';
-    const whose = { of, name: tenant ?? tag } as const;
+    const stored = tenant === undefined ? tag : hashedWith(hashing, 'tenant', tenant);
+    const name = tenant ?? tag;
+    const whose = { of, name, ...(stored !== name && { stored }) } as const;
     return [
       ...(costUsd === undefined ? [] : [{ ...whose, unit: 'costUsd', limit: costUsd } as const]),
       ...(tokens === undefined ? [] : [{ ...whose, unit: 'tokens', limit: tokens } as const]),

@@ -151,7 +151,7 @@ export const WALLS: readonly Wall[] = [
   },
   {
     folder: 'config.ts',
-    folders: ['core', 'secrets', 'validation', 'encryption', 'agents', 'models'],
+    folders: ['core', 'secrets', 'validation', 'temporal', 'encryption', 'agents', 'models'],
     packages: ['zod'],
     why: 'The configuration lists agents and models.',
   },

@@ -1,12 +1,14 @@
 import type { Client } from '@temporalio/client';
 import { withCalled } from '../agents/agent-definition.js';
 import { agentProblem, servedAgentProblem } from '../client/fork-run.js';
+import { storedId, unknownIdHint } from '../client/run-ids.js';
 import { toRunStatus } from '../client/status.js';
 import { NoRunError, NoServerError } from '../core/errors.js';
 import { statusText } from '../core/state/status.js';
 import { visible } from '../core/state/summaries.js';
 import { endOfRun } from '../history/pending-work.js';
 import { type RunReading, readRun } from '../history/read-run.js';
+import type { Archive } from '../storage/blob-store.js';
 import { type ServedAgent, findServedAgent, hasLiveWorker } from '../temporal/pollers.js';
 import { resolveTaskQueue } from '../temporal/task-queue.js';
 import { type CliContext, CommandError, UsageError } from './context.js';
@@ -36,16 +38,17 @@ export async function openRun(
     throw new UsageError('id: expected the id of a run, got ""; see perdure list');
   noteServer(context, await context.server());
   const client = await context.client();
+  const stores: { readonly archive?: Archive } = archive ? await context.stores() : {};
+  const stored = await storedId(client, id, stores.archive);
   try {
-    const stores = archive ? await context.stores() : {};
-    const run = await readRun(client, id, stores);
+    const run = await readRun(client, stored, stores);
     if (run.description === null) noteArchived(context, run);
     return { client, run };
   } catch (error) {
     if (!NoRunError.isInstance(error)) throw error;
     const isArchived =
       !archive &&
-      (await readRun(client, id, await context.stores()).then(
+      (await readRun(client, stored, await context.stores()).then(
         () => true,
         () => false,
       ));
@@ -56,9 +59,9 @@ export async function openRun(
         { cause: error },
       );
     }
-    throw new Error(`${error.message}; list runs with: ${nextCommand(context, 'list')}`, {
-      cause: error,
-    });
+    const hint = await unknownIdHint(client, id);
+    const why = hint === null ? error.message : `there is no run "${visible(id)}"; ${hint}`;
+    throw new Error(`${why}; list runs with: ${nextCommand(context, 'list')}`, { cause: error });
   }
 }
 

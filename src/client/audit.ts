@@ -1,7 +1,8 @@
 import { type AuditEntry, readAudit } from '../history/audit.js';
 import type { PerdureClient } from './client-types.js';
-import { type RunLike, idOf } from './control.js';
+import type { RunLike } from './control.js';
 import { partsOfClient } from './create-client.js';
+import { storedIds } from './run-ids.js';
 
 /**
  * Reads who did what in runs, also in earlier ones with the same ids, and in those of the agents that they
@@ -25,5 +26,6 @@ export async function auditRuns(
   client: PerdureClient,
   runs: readonly RunLike<unknown>[],
 ): Promise<readonly AuditEntry[]> {
-  return await readAudit(partsOfClient(client), runs.map(idOf));
+  const parts = partsOfClient(client);
+  return await readAudit(parts, await storedIds(parts.client, runs, parts.archive));
 }

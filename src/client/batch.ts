@@ -15,6 +15,8 @@ import {
 } from '../updates/start.js';
 import { IdTakenError, InputError, NoRunError } from '../core/errors.js';
 import { checkOptions, expected, type OptionSchemas } from '../validation/check-options.js';
+import { hashedId } from '../temporal/stored-ids.js';
+import { type RunName, nameRun } from './run-ids.js';
 import { runSettings } from './schedule/options.js';
 
 /** One task of a batch: a message, or a message with its own settings. */
@@ -78,11 +80,15 @@ export function createBatch<Output>(
   const work = async (index: number, over: AbortSignal): Promise<BatchResult<Output>> => {
     const task = tasks[index] ?? '';
     const given = { ...settings, ...(typeof task === 'string' ? { message: task } : task) };
-    const run = `${id}-${index}-${digestOf(agent, given)}`;
+    const chosen = `${id}-${index}-${digestOf(agent, given)}`;
+    let run = hashedId(client, 'run', chosen);
     const until = signal === undefined ? over : AbortSignal.any([over, signal]);
     const outcome = await outcomeOf(async () => {
       until.throwIfAborted();
-      await startOrFind(client, createRunInput(agent, withoutDoor(given)), { id: run, taskQueue });
+      const name = await nameRun(client, { id: chosen, agent: agentName(agent) });
+      run = name.id;
+      const input = createRunInput(agent, withoutDoor(given));
+      await startOrFind(client, input, { ...name, taskQueue });
       return await waitForResult(client, run, { signal: until });
     });
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked by the agent itself
@@ -108,7 +114,7 @@ interface BatchWork<Output> {
 async function startOrFind(
   client: Client,
   input: RunInput,
-  place: { id: string; taskQueue: string },
+  place: RunName & { readonly taskQueue: string },
 ): Promise<void> {
   await startRun(client, input, place).catch((error: unknown) => {
     if (!(error instanceof IdTakenError)) throw error;

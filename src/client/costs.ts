@@ -160,11 +160,11 @@ async function usedRuns(
 }
 
 function namesOf(
-  { agent, tenant, tags }: RunRow,
+  { agent, tenant, givenTenant, tags }: RunRow,
   by: NonNullable<CostOptions['by']>,
 ): readonly (string | null)[] {
   if (by === 'agent') return [agent];
-  if (by === 'tenant') return [tenant ?? null];
+  if (by === 'tenant') return [givenTenant ?? tenant ?? null];
   return tags.length === 0 ? [null] : [...new Set(tags)];
 }
 

@@ -3,7 +3,6 @@ import { Client, Connection } from '@temporalio/client';
 import { z } from 'zod';
 import { InputError } from '../core/errors.js';
 import { actorOf, withoutDoor } from '../core/input/turn-context.js';
-import { toLimits } from '../core/input/input.js';
 import { isObject } from '../core/text/json.js';
 import { type Keyring, keyringFrom } from '../encryption/keyring.js';
 import { assertEncrypts, dataConverter } from '../encryption/payload-codec.js';
@@ -17,22 +16,13 @@ import { perdureHome } from '../storage/files.js';
 import { clientSpans } from '../telemetry/spans.js';
 import { CHANNEL_OPTIONS } from '../temporal/connection.js';
 import { unreachable } from '../temporal/grpc.js';
+import { setIdHashing } from '../temporal/stored-ids.js';
 import { assertOneSdk } from '../temporal/sdk.js';
 import { resolveTaskQueue } from '../temporal/task-queue.js';
 import { type SentMessage, askOrStart, askRun, withId } from '../updates/ask.js';
-import {
-  cancelTurn,
-  claim,
-  closeRun,
-  pauseRun,
-  requestUndo,
-  resolveRequests,
-  resumeRun,
-  revokeGrant,
-  setLimits,
-} from '../updates/decide.js';
+import { claim } from '../updates/decide.js';
 import type { ActorClaim } from '../workflows/messages/definitions.js';
-import { agentName, createRunInput, newRunId, startRun } from '../updates/start.js';
+import { agentName, createRunInput, startRun } from '../updates/start.js';
 import { type OptionSchemas, checkOptions, expectedHidden } from '../validation/check-options.js';
 import {
   type ArtifactsField,
@@ -48,22 +38,14 @@ import {
   type PerdureClient,
   type SendOptions,
   type StartOptions,
-  claimed,
   withActor,
 } from './client-types.js';
-import {
-  type CancelOptions,
-  type ControlMethods,
-  type RunLike,
-  cancelRun,
-  idOf,
-  signalAllRuns,
-  type OpenRequestFilter,
-} from './control.js';
+import { type CancelOptions, type RunLike, idOf } from './control.js';
+import { controlMethods, decisionMethods } from './decision-methods.js';
 import { withExplainedErrors } from './explain-errors.js';
 import { assertKnownAgent, forkRun } from './fork-run.js';
 import { readMethods } from './read-methods.js';
-import { type RequestFilter, listRequests, readRequest } from './requests.js';
+import { nameRun, storedId } from './run-ids.js';
 import { createSchedules } from './schedule/schedule.js';
 import { waitForResult } from './status.js';
 
@@ -80,7 +62,11 @@ async function sendMessage(
   },
   { start, by, door, ...updateOptions }: SendOptions & ActorClaim,
 ): Promise<SentMessage> {
-  const id = idOf(to.run);
+  const name =
+    start === undefined
+      ? { id: await storedId(client, to.run) }
+      : await nameRun(client, { id: idOf(to.run), agent: agentName(start.agent) });
+  const { id } = name;
   const given = typeof to.message === 'string' ? { message: to.message } : to.message;
   const { artifacts, ...fields } = given;
   const stored = await storeArtifacts(to.blobs, id, { artifacts });
@@ -95,7 +81,7 @@ async function sendMessage(
   const { agent, ...settings } = start;
   const input = createRunInput(agent, { ...claim(by, door), ...withoutDoor(settings), open: true });
   return await askOrStart(client, message, {
-    id,
+    ...name,
     taskQueue: to.taskQueue,
     input,
     ...updateOptions,
@@ -142,6 +128,7 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
   const home = settings.home ?? perdureHome(env);
   const keyring = keyringFrom(settings.encryption ?? config?.encryption, env);
   const { client, disconnect } = await connect(settings, { env, home, keyring });
+  setIdHashing(client, keyring?.ids ?? null);
   const taskQueue = settings.taskQueue ?? resolveTaskQueue(config ?? {}, env);
   const stores = openStores(home, env);
   const { archive = stores.archive, blobs: givenBlobs = stores.blobs } = settings;
@@ -171,21 +158,23 @@ function clientFor(place: ClientPlace, actor: ActorClaim): PerdureClient {
         ...(typeof message === 'string' ? { message } : message),
         ...options,
       } as RunStart;
-      const { id = newRunId(agentName(agent)), reuseId, artifacts, ...given } = all;
+      const { id: chosen, reuseId, artifacts, ...given } = all;
       assertKnownAgent(config, agent, given);
+      const name = await nameRun(client, { id: chosen, agent: agentName(agent), reuseId });
+      const { id } = name;
       const input = createRunInput(agent, {
         ...(given.by === undefined ? actor : {}),
         ...withoutDoor(given),
         ...(await claimAttachments(blobs, id, given)),
         ...(await storeArtifacts(blobs, id, { artifacts })),
       });
-      return await startRun(client, input, { id, taskQueue, reuseId });
+      return await startRun(client, input, { ...name, taskQueue, reuseId });
     },
     attach: (bytes, options = {}) => attach(blobs, bytes, options),
-    fork: (run, given) =>
-      forkRun(
+    fork: async (run, given) =>
+      await forkRun(
         client,
-        idOf(run),
+        await storedId(client, run, archive),
         { ...(given.by === undefined ? actor : {}), ...withoutDoor(given) },
         { blobs, archive, config },
       ),
@@ -201,19 +190,14 @@ function clientFor(place: ClientPlace, actor: ActorClaim): PerdureClient {
     },
     async result(run, options = {}) {
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked by the agent itself
-      return (await waitForResult(client, idOf(run), { ...options, archive })) as never;
+      return (await waitForResult(client, await storedId(client, run, archive), {
+        ...options,
+        archive,
+      })) as never;
     },
     ...readMethods(client, { archive, streams }),
     ...controlMethods(client, withBy),
-    requests: (filter = {}) => listRequests(client, withIds(filter)),
-    request: (run, id) => readRequest(client, { run: idOf(run), id }, blobs),
-    resolve: async (run, decisions, options) =>
-      await resolveRequests(client, idOf(run), claimed(decisions), withBy('resolve', options)),
-    revoke: async (run, grant, options) =>
-      await revokeGrant(client, idOf(run), grant, withBy('revoke', options)),
-    undo: async (run, options) => await requestUndo(client, idOf(run), withBy('undo', options)),
-    pauseAll: (options) => signalAllRuns(client, 'pause', { ...(by && { by }), ...options }),
-    resumeAll: (options) => signalAllRuns(client, 'resume', { ...(by && { by }), ...options }),
+    ...decisionMethods(client, { withBy, by, blobs }),
     schedule: createSchedules(client, { taskQueue, by, config }),
     batch(agent, tasks, options) {
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the run checks the arguments
@@ -230,15 +214,6 @@ function clientFor(place: ClientPlace, actor: ActorClaim): PerdureClient {
   const created = withExplainedErrors(all, { client, archive }, { path: 'client', run: null });
   parts.set(created, { ...place, as: (other) => clientFor(place, other) });
   return created;
-}
-
-/** Returns a filter of requests with the ids of its runs. */
-function withIds({ agent, root, run }: OpenRequestFilter): RequestFilter {
-  return {
-    agent,
-    ...(root !== undefined && { root: idOf(root) }),
-    ...(run !== undefined && { run: idOf(run) }),
-  };
 }
 
 /** Opens the streams of runs: of this process, and of the workers that share the home or are named as hosts. */
@@ -371,23 +346,4 @@ async function connect(
   } catch (error) {
     throw unreachable(target.address, error);
   }
-}
-
-/** Returns the methods that control runs. */
-function controlMethods(client: Client, withBy: ReturnType<typeof withActor>): ControlMethods {
-  function cancel(run: RunLike<unknown>): Promise<void>;
-  function cancel(run: RunLike<unknown>, options: CancelOptions): Promise<number>;
-  async function cancel(run: RunLike<unknown>, options?: CancelOptions): Promise<number | void> {
-    if (options === undefined) return await cancelRun(client, idOf(run));
-    const { turn, ...rest } = { ...options, ...withBy('cancel', options) };
-    return await cancelTurn(client, idOf(run), { ...rest, ...(turn !== true && { turn }) });
-  }
-  return {
-    pause: async (run, options) => await pauseRun(client, idOf(run), withBy('pause', options)),
-    resume: async (run, options) => await resumeRun(client, idOf(run), withBy('resume', options)),
-    cancel,
-    close: async (run, options) => await closeRun(client, idOf(run), withBy('close', options)),
-    setLimits: async (run, limits, options) =>
-      await setLimits(client, idOf(run), toLimits(limits), withBy('setLimits', options)),
-  };
 }

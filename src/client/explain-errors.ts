@@ -1,8 +1,11 @@
 import type { Client } from '@temporalio/client';
 import { NoRunError, NoServerError, PerdureError } from '../core/errors.js';
+import { visible } from '../core/state/summaries.js';
 import { isObject } from '../core/text/json.js';
 import { deletedRunMessage } from '../history/read-run.js';
 import type { Archive } from '../storage/blob-store.js';
+import { hashedId } from '../temporal/stored-ids.js';
+import { unknownIdHint } from './run-ids.js';
 import { isUnanswered, serverAddress, unreachable } from '../temporal/grpc.js';
 
 /** The methods of an iterator, which programs do not name. */
@@ -75,9 +78,11 @@ async function explain(
     return isUnanswered(thrown) ? unreachable(serverAddress(client), thrown, path) : thrown;
   }
   if (run === null || !NoRunError.isInstance(thrown)) return thrown;
-  const message = await deletedRunMessage(archive, {
-    namespace: client.options.namespace,
-    id: run,
-  });
-  return message === null ? thrown : new NoRunError(message, { cause: thrown });
+  const hashed = hashedId(client, 'run', run);
+  const { namespace } = client.options;
+  const deleted = await deletedRunMessage(archive, { namespace, id: hashed });
+  const hint = deleted === null ? await unknownIdHint(client, run) : null;
+  if (deleted === null && hint === null && hashed === run) return thrown;
+  const message = (deleted ?? thrown.message).replaceAll(hashed, visible(run));
+  return new NoRunError(hint === null ? message : `${message}; ${hint}`, { cause: thrown });
 }

@@ -23,11 +23,11 @@ import {
   type StartedRun,
   agentName,
   createRunInput,
-  newRunId,
   startRun,
 } from '../updates/start.js';
 import { fieldsProblem, nearestFirst, requiredFields } from '../validation/check-options.js';
 import { claimAttachments } from './attach.js';
+import { nameRun } from './run-ids.js';
 
 /** Where a fork branches off from the other run, and what the new run starts with. */
 export interface ForkOptions<Output> extends RunSettings {
@@ -85,14 +85,14 @@ export async function forkRun<Output>(
   };
   const inherited = name === run.agent ? await readSettings(client, run, stores) : {};
   assertKnownAgent(config, agent ?? name, { ...inherited, ...given });
-  const forkId = id === undefined ? newRunId(name) : id;
-  const attached = await claimAttachments(blobs, forkId, given);
+  const named = await nameRun(client, { id, agent: name });
+  const attached = await claimAttachments(blobs, named.id, given);
   // A called run has the tenant of its caller by its priority alone.
   const tenant = run.view.input?.tenant ?? run.description?.priority?.fairnessKey;
   const shares = tenant ? { tenant } : {};
   const input = createRunInput(name, { ...shares, ...inherited, ...given, ...attached, fork });
   return await startRun(client, input, {
-    id: forkId,
+    ...named,
     taskQueue: run.taskQueue,
     ...(memo && { memo }),
   });

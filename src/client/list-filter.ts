@@ -17,7 +17,7 @@ export interface ListFilter {
   readonly status?: RunStatusName | 'ended' | undefined;
   /** Only runs that were started with this tag, or with all of these. The server does not index tags. */
   readonly tag?: string | readonly string[] | undefined;
-  /** Only runs whose id begins with this text. */
+  /** Only runs whose id begins with this text, or whose `givenId` does, if ids are hashed. */
   readonly idPrefix?: string | undefined;
   /**
    * Only runs that started at this time or later: a Date, ISO 8601, or how long ago, such as `2h`
@@ -168,7 +168,7 @@ export function matchesFilter(
   if (agent !== undefined && row.agent !== agent && !isUnknown) return false;
   if (tag !== undefined && isWhole && ![tag].flat().every((one) => row.tags.includes(one)))
     return false;
-  if (!row.id.startsWith(idPrefix)) return false;
+  if (![row.id, row.givenId].some((id) => id?.startsWith(idPrefix))) return false;
   const startedAt = Date.parse(row.startedAt);
   if (since !== null && startedAt < since) return false;
   if (before !== null && startedAt >= before) return false;

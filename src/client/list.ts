@@ -1,6 +1,7 @@
 import { ServiceError, type Client } from '@temporalio/client';
 import { grpcCode, isUnanswered, serverAddress, unreachable } from '../temporal/grpc.js';
 import { readInfo, type ListedWorkflow } from '../temporal/server-answers.js';
+import { idHashingOf } from '../temporal/stored-ids.js';
 import {
   readCursor,
   writeCursor,
@@ -12,6 +13,7 @@ import {
   type StartRange,
 } from './list-filter.js';
 import { createCallerLookup } from './callers.js';
+import { storedId } from './run-ids.js';
 import { isInvalidQuery, readRunRow, type RunRow } from './run-row.js';
 
 /** One page of a list of runs. */
@@ -95,7 +97,14 @@ async function collect(
   },
 ): Promise<Found> {
   const { filter, limit, range, byAttributes, sees, signal } = given;
-  const query = listQuery(filter, { ...range, byAttributes });
+  const { root, idPrefix, ...others } = filter;
+  const asked = {
+    ...others,
+    ...(root !== undefined && { root: await storedId(client, root) }),
+    // The server has hashes, so what is read of each run decides.
+    ...(idPrefix !== undefined && idHashingOf(client) === null && { idPrefix }),
+  };
+  const query = listQuery(asked, { ...range, byAttributes });
   const most = sees === undefined ? MAX_CHECKED : MAX_HIDDEN;
   const isWhole = filter.all === true || filter.root !== undefined;
   const calledIn = isWhole ? async () => NONE : createCallerLookup(client);

@@ -14,9 +14,10 @@ import {
 import type { StreamOptions, createRunStreams } from '../live/run-streams.js';
 import type { StreamEvent } from '../live/stream.js';
 import type { Archive } from '../storage/blob-store.js';
-import { type RunLike, idOf } from './control.js';
+import type { RunLike } from './control.js';
 import type { ListFilter } from './list-filter.js';
 import { type RunList, listRuns } from './list.js';
+import { storedId } from './run-ids.js';
 import { type ReadStatus, readStatus } from './requests.js';
 
 /** Options of `text`: the turn, and what to do when text that was shown does not count. */
@@ -259,7 +260,8 @@ async function* flat<T>(batches: AsyncIterable<readonly T[]>): AsyncGenerator<T,
 
 /** Returns the methods that read runs. */
 export function readMethods(client: Client, { archive, streams }: Sources): ReadMethods {
-  const read = (run: RunLike<unknown>) => readRun(client, idOf(run), { archive });
+  const idOf = async (run: RunLike<unknown>) => await storedId(client, run, archive);
+  const read = async (run: RunLike<unknown>) => await readRun(client, await idOf(run), { archive });
   return {
     status: async (run) => await readStatus(client, await read(run), Date.now()),
     transcript: async (run, range = {}) =>
@@ -268,15 +270,19 @@ export function readMethods(client: Client, { archive, streams }: Sources): Read
       await readCalls(client, await read(run), { ...range, archive }),
     turns: async (run) => await readTurns(client, await read(run), archive),
     events: (run, options = {}) => ({
-      [Symbol.asyncIterator]: () => followEvents(client, idOf(run), options),
+      async *[Symbol.asyncIterator]() {
+        yield* followEvents(client, await idOf(run), options);
+      },
     }),
     stream: (run, options = {}) => ({
-      [Symbol.asyncIterator]: () => streams.read(idOf(run), options),
+      async *[Symbol.asyncIterator]() {
+        yield* streams.read(await idOf(run), options);
+      },
     }),
     text: (run, { turn, onReset, ...options } = {}) => ({
       async *[Symbol.asyncIterator]() {
         // The stream is opened first, so that a worker of this process begins to stream.
-        const opened = await streams.open(idOf(run), options);
+        const opened = await streams.open(await idOf(run), options);
         try {
           const number = turn ?? Math.max(1, (await read(run)).view.state?.turn.number ?? 1);
           yield* textOfTurn(flat(opened.batches), { turn: number, ...(onReset && { onReset }) });
@@ -285,6 +291,6 @@ export function readMethods(client: Client, { archive, streams }: Sources): Read
         }
       },
     }),
-    list: (filter = {}) => listRuns(client, filter),
+    list: async (filter = {}) => await listRuns(client, filter),
   };
 }

@@ -12,13 +12,17 @@ import { newerMemo, newerPatch, writtenByNewer } from '../history/projection.js'
 import { readRun } from '../history/read-run.js';
 import { GRPC, grpcCode } from '../temporal/grpc.js';
 import { type ListedWorkflow, listWorkflows } from '../temporal/server-answers.js';
+import { type GivenNames, readGiven } from '../temporal/stored-ids.js';
 import { toRunStatus } from './status.js';
 
 export { queryTerm } from '../temporal/query-term.js';
 
 /** A run as a list shows it. */
 export interface RunRow {
+  /** The id that the server has: a hash, if ids are hashed; `givenId` is then the one that the caller chose. */
   readonly id: string;
+  /** The id that the caller chose, or that was generated; absent if `id` is not its hash. */
+  readonly givenId?: string;
   /** Temporal's run id of the newest segment: several runs may have used the same id. */
   readonly runId: string;
   /** Null if unknown. */
@@ -36,6 +40,8 @@ export interface RunRow {
   readonly tags: readonly string[];
   /** For whom the run works; absent if it was started without a tenant. */
   readonly tenant?: string;
+  /** The tenant that the caller named; absent if `tenant` is not its hash. */
+  readonly givenTenant?: string;
   /**
    * Why the rest of the row may be incomplete: the run's memo or history is encoded, and the client
    * lacks the codec or the key; a newer version of perdure wrote the run; or the server deleted it
@@ -116,7 +122,7 @@ async function rowFromHistory(client: Client, info: WorkflowExecutionInfo): Prom
       status,
       reason,
       ...place,
-      ...memoOf({ memo: { tags, tenant } }),
+      ...memoOf({ memo: { ...(run.description ?? info).memo, tags, tenant } }),
     };
     const newer = writtenByNewer(run.events);
     return newer === null ? row : { ...row, unreadable: newer };
@@ -159,11 +165,14 @@ function startOf({ memo, startTime }: Pick<WorkflowExecutionInfo, 'memo' | 'star
   return typeof startedAt === 'number' ? new Date(startedAt) : startTime;
 }
 
-function memoOf({ memo }: Pick<WorkflowExecutionInfo, 'memo'>): Pick<RunRow, 'tags' | 'tenant'> {
+function memoOf({
+  memo,
+}: Pick<WorkflowExecutionInfo, 'memo'>): Pick<RunRow, 'tags' | 'tenant' | keyof GivenNames> {
   const { tags, tenant }: Record<string, unknown> = memo ?? {};
   return {
     tags: Array.isArray(tags) ? tags.filter((tag) => typeof tag === 'string') : [],
     ...(typeof tenant === 'string' && { tenant }),
+    ...readGiven(memo),
   };
 }
 

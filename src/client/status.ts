@@ -21,12 +21,14 @@ import {
   failedAttempts,
   pendingWork,
 } from '../history/pending-work.js';
+import { decodeFields } from '../history/history-event.js';
 import { type Projection, endOutcome, writtenByNewer } from '../history/projection.js';
 import { type RunReading, describeRun, readRun } from '../history/read-run.js';
 import { readTurns } from '../history/run-transcript.js';
 import { previousRunId, readSegment, readSegmentStart } from '../history/segments.js';
 import type { Archive } from '../storage/blob-store.js';
 import { listPollers } from '../temporal/pollers.js';
+import { type GivenNames, readGiven } from '../temporal/stored-ids.js';
 
 /**
  * Returns what the query `status` would return, computed from the description and the history. It
@@ -45,7 +47,7 @@ export function toRunStatus(run: RunReading, now: number): RunStatus {
     id,
     runId,
     historyLength: view.lastEvent,
-    ...tenantOf(run),
+    ...namesOf(run),
     reports: failedAttempts(events, work),
   };
   if (description === null) return { ...common, ...archivedStatus(run, status) };
@@ -64,9 +66,16 @@ export function toRunStatus(run: RunReading, now: number): RunStatus {
 }
 
 /** A called run has the tenant of its caller by its priority alone. */
-function tenantOf({ view, description }: RunReading): Pick<RunStatus, 'tenant'> {
+function namesOf({
+  view,
+  description,
+  history,
+}: RunReading): Pick<RunStatus, 'tenant' | keyof GivenNames> {
   const tenant = view.input?.tenant ?? description?.priority?.fairnessKey;
-  return tenant ? { tenant } : {};
+  const [started] = history.events ?? [];
+  const fields = started?.workflowExecutionStartedEventAttributes?.memo?.fields ?? {};
+  const memo = description === null ? decodeFields(fields) : description.memo;
+  return { ...(tenant && { tenant }), ...readGiven(memo) };
 }
 
 /** After this many failures in a row, the cause is probably not just a worker that was killed. */

@@ -3,6 +3,8 @@ import { InputError, UnreadableError } from '../core/errors.js';
 import { isObject } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
 import { learnSecrets } from '../secrets/known.js';
+import type { IdHashing } from '../temporal/stored-ids.js';
+import { HASH_IDS_VARIABLE, idHashing } from './hashed-ids.js';
 
 /**
  * The keys with which a team encrypts what its runs record. Every worker, client, and command that
@@ -39,6 +41,12 @@ export interface EncryptionOptions {
    * Default: false.
    */
   readonly required?: boolean;
+  /**
+   * The id of the key with which the ids that callers choose are hashed: those of runs, messages, decisions, and
+   * schedules, and the names of tenants. The key must stay among `keys` when another one becomes `current`, because
+   * ids are found by their hashes. Default: the key that PERDURE_ENCRYPTION_HASH_IDS names; without it, ids are in clear.
+   */
+  readonly hashIds?: string;
 }
 
 /** The environment variable with keys: `id:base64`, comma-separated, of which the first encrypts. */
@@ -57,6 +65,8 @@ export interface Keyring {
   readonly current: string;
   /** Whether what is stored in clear is refused. */
   readonly required: boolean;
+  /** How ids are hashed; null if they are in clear. */
+  readonly ids: IdHashing | null;
   /**
    * Encrypts bytes with the current key. For a blob and for a recording, the same bytes give the same
    * result: a store that is addressed by content stores them once, and a repository sees no change.
@@ -89,15 +99,18 @@ export function keyringFrom(
   options: EncryptionOptions | undefined,
   env: Readonly<Record<string, string | undefined>>,
 ): Keyring | null {
-  if (options?.keys !== undefined) return keyringOf(options);
+  const hashIds = options?.hashIds ?? (env[HASH_IDS_VARIABLE]?.trim() || undefined);
+  const hashing = hashIds === undefined ? {} : { hashIds };
+  if (options?.keys !== undefined) return keyringOf({ ...options, ...hashing });
   const problem = options === undefined ? null : encryptionProblem(options);
   if (problem !== null) throw new InputError(problem);
   const required = options?.required === true;
   const given = keysIn(env[KEYS_VARIABLE]);
-  if (given !== null) return keyringOf({ ...given, required }, KEYS_VARIABLE);
-  if (!required) return null;
+  if (given !== null) return keyringOf({ ...given, required, ...hashing }, KEYS_VARIABLE);
+  if (!required && hashIds === undefined) return null;
+  const why = required ? '`required` is true' : 'ids are to be hashed';
   throw new InputError(
-    `encryption: expected keys, because \`required\` is true, got none; set ${KEYS_VARIABLE}, or \`encryption.keys\``,
+    `encryption: expected keys, because ${why}, got none; set ${KEYS_VARIABLE}, or \`encryption.keys\``,
   );
 }
 
@@ -108,12 +121,14 @@ export function noKeyFor(id: string): string {
 
 /** Returns the keys of the options. Throws an `InputError` that names the faulty key at `at`. */
 export function keyringOf(options: EncryptionOptions, at = 'encryption'): Keyring {
-  const { keys: given, current = '', required = false } = options;
+  const { keys: given, current = '', required = false, hashIds } = options;
   const problem = encryptionProblem({ keys: {}, ...options }, at);
   if (problem !== null) throw new InputError(problem);
   learnSecrets({ values: Object.values(given ?? {}) });
   const keys = new Map(Object.entries(given ?? {}).map(([id, key]) => [id, deriveKeys(key)]));
-  return createKeyring(keys, { current, required });
+  const hashing = hashIds === undefined ? undefined : given?.[hashIds];
+  const ids = hashing === undefined ? null : idHashing(hashing, required);
+  return createKeyring(keys, { current, required, ids });
 }
 
 /** Returns what is wrong with the options, as `field: expected X, got Y; fix`; null if nothing is. */
@@ -123,7 +138,8 @@ export function encryptionProblem(options: unknown, at = 'encryption'): string |
     return `${at}: required: expected true or false, got ${show(required)}; set it to true to refuse what is in clear`;
   }
   if (isObject(options) && options['keys'] === undefined && options['current'] === undefined) {
-    return required === undefined ? `${at}: expected keys, got none; ${HOW}` : null;
+    const isEmpty = required === undefined && options['hashIds'] === undefined;
+    return isEmpty ? `${at}: expected keys, got none; ${HOW}` : null;
   }
   if (!isObject(options) || !isObject(options['keys'])) {
     return `${at}: expected { keys: { id: key }, current: id }, got ${typeof options}; each key is base64 of 32 bytes: ${HOW}`;
@@ -139,9 +155,16 @@ export function encryptionProblem(options: unknown, at = 'encryption'): string |
     const got = typeof key === 'string' ? `${key.length} characters of another form` : typeof key;
     return `${at}: key "${id}": expected base64 of ${KEY_BYTES} bytes (44 characters), got ${got}; ${HOW}`;
   }
-  if (typeof current === 'string' && Object.hasOwn(keys, current)) return null;
-  const ids = Object.keys(keys).map((id) => show(id));
-  return `${at}: current: expected the id of one of the keys (${ids.join(', ')}), got ${show(current)}; name the key that encrypts`;
+  const known = `expected the id of one of the keys (${Object.keys(keys)
+    .map((id) => show(id))
+    .join(', ')})`;
+  const isKnown = (id: unknown): boolean => typeof id === 'string' && Object.hasOwn(keys, id);
+  if (!isKnown(current)) {
+    return `${at}: current: ${known}, got ${show(current)}; name the key that encrypts`;
+  }
+  const { hashIds } = options;
+  if (hashIds === undefined || isKnown(hashIds)) return null;
+  return `${at}: hashIds: ${known}, got ${show(hashIds)}; name the key that hashes ids, and keep it among the keys`;
 }
 
 /** Reads the variable; null if it is not set. Throws an `InputError` for a key without an id, or an id twice. */
@@ -183,7 +206,7 @@ function deriveKeys(base64: string): DerivedKeys {
 
 function createKeyring(
   keys: ReadonlyMap<string, DerivedKeys>,
-  { current, required }: Pick<Keyring, 'current' | 'required'>,
+  { current, required, ids }: Pick<Keyring, 'current' | 'required' | 'ids'>,
 ): Keyring {
   const find = (id: string): DerivedKeys => {
     const found = keys.get(id);
@@ -197,10 +220,11 @@ function createKeyring(
     current,
     required,
     with(id) {
-      if (keys.has(id)) return createKeyring(keys, { current: id, required });
+      if (keys.has(id)) return createKeyring(keys, { current: id, required, ids });
       const known = [...keys.keys()].map((one) => `"${one}"`).join(', ');
       throw new InputError(`key: expected the id of one of the keys (${known}), got ${show(id)}`);
     },
+    ids,
     seal(purpose, plain) {
       const { [purpose]: key, vector } = find(current);
       const iv = purpose === 'payload' ? randomBytes(IV_BYTES) : vectorOf(vector, plain);

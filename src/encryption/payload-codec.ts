@@ -63,8 +63,8 @@ export function dataConverter(keyring: Keyring | null): {
 }
 
 /**
- * Throws an `InputError` if encryption is required, and a client of Temporal's SDK has no codec: what it
- * sends would be in clear.
+ * Throws an `InputError` if encryption is required or ids are hashed, and a client of Temporal's SDK has no
+ * codec: what it sends would be in clear, also the ids that callers choose.
  */
 export function assertEncrypts(
   client: {
@@ -72,10 +72,10 @@ export function assertEncrypts(
   },
   keyring: Keyring | null,
 ): void {
-  if (keyring?.required !== true) return;
+  if (keyring === null || (!keyring.required && keyring.ids === null)) return;
   if (client.options.loadedDataConverter.payloadCodecs.length > 0) return;
   throw new InputError(
-    'client: expected a client with a payload codec, because `encryption.required` is true, got one that sends in clear; give it `dataConverter: { payloadCodecs: [encryptionCodec(encryption)] }`',
+    `client: expected a client with a payload codec, because \`encryption.${keyring.required ? 'required` is true' : 'hashIds` is set'}, got one that sends in clear; give it \`dataConverter: { payloadCodecs: [encryptionCodec(encryption)] }\``,
   );
 }
 

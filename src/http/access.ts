@@ -1,6 +1,7 @@
 import type { PerdureClient } from '../client/client-types.js';
 import type { ClientParts } from '../client/create-client.js';
 import type { KnownAgent } from '../client/fork-run.js';
+import { storedId } from '../client/run-ids.js';
 import type { Right } from '../config.js';
 import { NoRunError, UnreadableError } from '../core/errors.js';
 import { visible } from '../core/state/summaries.js';
@@ -8,6 +9,7 @@ import { isObject, textField } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
 import { describeRun, readRun } from '../history/read-run.js';
 import { readSegmentStart } from '../history/segments.js';
+import { hashedId } from '../temporal/stored-ids.js';
 import { HttpError } from './errors.js';
 import type { AgentOfTenant, Principal } from './principals.js';
 
@@ -70,7 +72,7 @@ export async function openRun(
   {
     principal,
     right,
-    run: id,
+    run: named,
   }: {
     readonly principal: Principal;
     /** Of several, one is enough. */
@@ -78,15 +80,33 @@ export async function openRun(
     readonly run: string;
   },
 ): Promise<SeenRun> {
+  const id = await storedId(place.client, named, place.archive);
+  return await openStored(place, { principal, right, id, named });
+}
+
+async function openStored(
+  place: Place,
+  {
+    principal,
+    right,
+    id,
+    named,
+  }: Pick<Parameters<typeof openRun>[1], 'principal' | 'right'> & {
+    /** The id that the server has. */
+    readonly id: string;
+    /** The id that the caller has given. */
+    readonly named: string;
+  },
+): Promise<SeenRun> {
   const rights = typeof right === 'string' ? ([right] as const) : right;
   const run = await identify(place, principal, id).catch((error: unknown) => {
-    throw NoRunError.isInstance(error) ? noRun(id) : error;
+    throw NoRunError.isInstance(error) ? noRun(named) : error;
   });
   if (rights.some((one) => mayDo(principal, one, run))) return run;
   const isSeen = (['read', 'talk', 'decide', 'control'] as const).some((one) =>
     mayDo(principal, one, run),
   );
-  if (!isSeen) throw noRun(id);
+  if (!isSeen) throw noRun(named);
   throw forbidden(principal, rights[0], run);
 }
 
@@ -95,12 +115,15 @@ export async function openRun(
  * an `HttpError` (403) for a tenant that is not the principal's.
  */
 export function tenantFor(
+  { client }: Pick<Place, 'client'>,
   { name, tenants }: Principal,
   asked: string | undefined,
 ): { readonly tenant?: string } {
   if (tenants.length === 0) return asked === undefined ? {} : { tenant: asked };
   const tenant = asked ?? (tenants.length === 1 ? tenants[0] : undefined);
-  if (tenant !== undefined && tenants.includes(tenant)) return { tenant };
+  const hash = (one: string): string => hashedId(client, 'tenant', one);
+  const own = tenants.find((one) => tenant !== undefined && hash(one) === hash(tenant));
+  if (own !== undefined) return { tenant: own };
   const got = asked === undefined ? 'none' : show(asked);
   throw new HttpError(
     403,
@@ -171,7 +194,8 @@ export function sightOf(
       const tenant = isObject(info.memo) ? textField(info.memo, 'tenant') : '';
       return rights.some((one) => mayDo(principal, one, { agent, isOwn, tenant }));
     }
-    const seen = known.get(run) ?? openRun(place, { principal, right: rights, run }).then(yes, no);
+    const opened = { principal, right: rights, id: run, named: run };
+    const seen = known.get(run) ?? openStored(place, opened).then(yes, no);
     known.set(run, seen);
     return await seen;
   };

@@ -1,4 +1,5 @@
 import type { Hono } from 'hono';
+import { storedId } from '../client/run-ids.js';
 import { InputError } from '../core/errors.js';
 import { isObject, parseForeignJson } from '../core/text/json.js';
 import { show, visibleJson } from '../core/text/text.js';
@@ -170,14 +171,15 @@ async function streamEvents(context: GuardedContext, parts: DoorParts): Promise<
 
 /** Opens the stream of a run until its controller aborts. */
 export async function openRunStream(
-  { streams }: Pick<Place, 'streams'>,
+  { client, archive, streams }: Pick<Place, 'client' | 'archive' | 'streams'>,
   {
     run,
     after = '',
     over,
   }: { readonly run: string; readonly after?: string; readonly over: AbortController },
 ): Promise<OpenedStream> {
-  const stream = await streams.open(run, { after, signal: over.signal });
+  const id = await storedId(client, run, archive);
+  const stream = await streams.open(id, { after, signal: over.signal });
   over.signal.addEventListener('abort', () => stream.close(), { once: true });
   // The reader may have left while the stream was opened.
   if (over.signal.aborted) stream.close();

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { withAllArguments } from '../client/requests.js';
+import { storedId } from '../client/run-ids.js';
 import { InputError, NoRunError, RefusedError } from '../core/errors.js';
 import { visible } from '../core/state/summaries.js';
 import { canonicalJson, sha256Hex } from '../core/text/json.js';
@@ -86,7 +87,7 @@ export async function readOwn(place: Place, { principal }: Pick<Caller, 'princip
 
 /** Returns a run, as projected from its history. */
 export async function viewOf({ client, archive }: Place, run: string): Promise<Projection> {
-  return (await readRun(client, run, { archive })).view;
+  return (await readRun(client, await storedId(client, run, archive), { archive })).view;
 }
 
 /**

@@ -10,6 +10,7 @@ import { withCalled } from '../agents/agent-definition.js';
 import { isObject, parseJson } from '../core/text/json.js';
 import { redactMessage } from '../secrets/redact.js';
 import type { ConnectionSettings } from '../temporal/connection.js';
+import { hashedId } from '../temporal/stored-ids.js';
 import {
   type OptionSchemas,
   anyFunction,
@@ -102,7 +103,11 @@ export async function openServer(
   const { config, env = process.env, client: given, localName = 'local', log = logLine } = options;
   const serve = options.serve ?? config?.serve ?? {};
   const isVerified = hasKeys(serve, env);
-  const authenticate = authenticator(serve, { env, local: localName });
+  const authenticate = authenticator(serve, {
+    env,
+    local: localName,
+    storedTenant: (name) => hashedId(place.client, 'tenant', name),
+  });
   const { serve: _, localName: _name, client: _client, log: _log, ...settings } = options;
   const api = given ?? (await openClient(settings));
   const place: Place = { ...partsOfClient(api), api, agents: withCalled(config?.agents ?? []) };
@@ -116,7 +121,8 @@ export async function openServer(
     const found = errorAnswer(error);
     const { status, body, headers } = inFormOf(req.path, found);
     // A client that has disconnected is not a failure of the server.
-    if (found.isHidden && !req.raw.signal.aborted) logFailure(`${req.method} ${req.path}`, error);
+    if (found.isHidden && !req.raw.signal.aborted)
+      logFailure(`${req.method} ${pathForLog(place, req.path)}`, error);
     return answerJson(body, status, headers);
   });
   app.notFound(({ req }) => {
@@ -152,6 +158,13 @@ export async function openServer(
     close,
     [Symbol.asyncDispose]: close,
   };
+}
+
+/** Returns a path with the hash of the id in it, if ids are hashed: a log may be kept elsewhere. */
+function pathForLog({ client }: Place, path: string): string {
+  return path.replace(/^(\/v1\/(?:runs|ui\/[^/]+)\/)([^/]+)/, (_, start: string, id: string) => {
+    return start + hashedId(client, 'run', decodeURIComponent(id));
+  });
 }
 
 /** Headers of all answers: a browser reads JSON as JSON, and no page of another site embeds an answer. */

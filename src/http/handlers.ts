@@ -1,7 +1,9 @@
 import { assertKnownAgent } from '../client/fork-run.js';
 import type { PerdureClient } from '../client/client-types.js';
 import { type SeesRow, listRuns } from '../client/list.js';
+import { storedFilter } from '../client/decision-methods.js';
 import { listRequests } from '../client/requests.js';
+import { nameRun } from '../client/run-ids.js';
 import type { Right } from '../config.js';
 import { InputError, NoRunError } from '../core/errors.js';
 import { drawRun, toMermaid } from '../core/graph/draw.js';
@@ -13,7 +15,7 @@ import type { Outcome } from '../core/transcript/outcome.js';
 import type { Decision } from '../core/transcript/request.js';
 import { readRun } from '../history/read-run.js';
 import { resolveRequests } from '../updates/decide.js';
-import { createRunInput, newRunId, startRun } from '../updates/start.js';
+import { createRunInput, startRun } from '../updates/start.js';
 import {
   type ListedRun,
   type Place,
@@ -87,7 +89,7 @@ export async function startFor(
   const { client, agents, taskQueue } = place;
   const { agent, context, limits } = asked;
   requireStart(place, principal, { agent });
-  const fields = { ...asked, ...tenantFor(principal, tenant) };
+  const fields = { ...asked, ...tenantFor(place, principal, tenant) };
   requireStart(place, principal, fields);
   if (context !== undefined || limits !== undefined) requireControl(principal, fields);
   assertKnownAgent(agents.length === 0 ? undefined : { agents }, agent, fields);
@@ -97,15 +99,17 @@ export async function startFor(
       ...(attachments && { attachments: attachments.map((one) => ({ ...one })) }),
     }),
   );
-  const id =
-    given ?? (operationKey === null ? newRunId(agent) : idOfOperation(principal, operationKey));
+  const chosen =
+    given ?? (operationKey === null ? undefined : idOfOperation(principal, operationKey));
+  const name = await nameRun(client, { id: chosen, agent });
+  const { id } = name;
   const attached = await attachToNew(place, id, attachments);
   const actor = actorOfCaller({ principal, door });
   const input = createRunInput(agent, { ...fields, ...attached, ...actor });
   return await startOrFind(place, principal, {
-    id,
+    ...name,
     digest,
-    start: (memo) => startRun(client, input, { id, taskQueue, memo }),
+    start: (memo) => startRun(client, input, { ...name, taskQueue, memo }),
   });
 }
 
@@ -265,8 +269,8 @@ function readHandlers(place: Place, open: OpenFor): Pick<Handlers, ReadNames> {
       return await api.turns(run);
     },
     async getGraph({ run }, caller) {
-      const { agent } = await open(run, 'read', caller);
-      const { state } = (await readRun(place.client, run, { archive: place.archive })).view;
+      const { agent, id } = await open(run, 'read', caller);
+      const { state } = (await readRun(place.client, id, { archive: place.archive })).view;
       if (state === null || !isLoaded(state)) {
         throw new NoRunError(`run "${run}" has no graph yet: no worker has loaded its agent`);
       }
@@ -279,7 +283,8 @@ function readHandlers(place: Place, open: OpenFor): Pick<Handlers, ReadNames> {
       const sees = seesAll
         ? undefined
         : (run: ListedRun, info: ListedRun['info']) => sight({ ...run, info });
-      return await listRequests(place.client, filter, { sees, signal });
+      const stored = await storedFilter(place.client, filter);
+      return await listRequests(place.client, stored, { sees, signal });
     },
     async getRequest({ run, request }, caller) {
       await open(run, SEES_REQUESTS, caller);
@@ -342,7 +347,7 @@ function writeHandlers(place: Place, open: OpenFor): Omit<Handlers, ReadNames> {
       return await forkFor(
         place,
         { principal, operationKey, actor },
-        { source: run, agent, ...given },
+        { source: source.id, agent, ...given },
       );
     },
     async undoCall({ run, call }, caller) {
@@ -350,9 +355,9 @@ function writeHandlers(place: Place, open: OpenFor): Omit<Handlers, ReadNames> {
       return { id: run, call: await as(caller).undo(run, { call, ...how }) };
     },
     async decide({ run, decisions }, caller) {
-      await open(run, 'decide', caller);
+      const { id: runId } = await open(run, 'decide', caller);
       const { name: by } = caller.principal;
-      const { state } = (await readRun(place.client, run, { archive: place.archive })).view;
+      const { state } = (await readRun(place.client, runId, { archive: place.archive })).view;
       // The same decision gets the answer that the run has recorded, also on a second click. After a worker
       // has refused one about the request, it is another decision.
       const refusals = decisions.flatMap(({ request }) => newestRefusal(state, request) ?? []);
@@ -362,7 +367,7 @@ function writeHandlers(place: Place, open: OpenFor): Omit<Handlers, ReadNames> {
       const checkedLater = decisions as unknown as readonly Decision[];
       const actor = { ...actorOfCaller(caller), ...groupsOfCaller(caller) };
       const made = checkedLater.map((decision) => ({ ...decision, ...actor }));
-      return { receipts: [...(await resolveRequests(place.client, run, made, { id, ...how }))] };
+      return { receipts: [...(await resolveRequests(place.client, runId, made, { id, ...how }))] };
     },
     async cancelRun({ run, turn }, caller) {
       await openToCancel(place, caller.principal, run);

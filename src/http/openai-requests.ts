@@ -5,9 +5,9 @@ import { InputError } from '../core/errors.js';
 import { canonicalJson, sha256Hex } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
 import type { SuppliedMessage } from '../core/transcript/messages.js';
-import { readRun } from '../history/read-run.js';
 import { newRunId } from '../updates/start.js';
 import { type Place, openRun, unseen } from './access.js';
+import { viewOf } from './chats.js';
 import { HttpError } from './errors.js';
 import { type Caller, startFor } from './handlers.js';
 import { idOfOperation } from './starts.js';
@@ -204,7 +204,7 @@ export async function messageId(
 
 /** Returns the newest message of a run whose id begins so, if it is not too old to be sent again. */
 async function newestMessage(place: Place, run: string, prefix: string): Promise<string | null> {
-  const { state } = (await readRun(place.client, run, { archive: place.archive })).view;
+  const { state } = await viewOf(place, run);
   const [id, turn] = state?.inbox.seen.findLast(([one]) => one.startsWith(prefix)) ?? [];
   if (id === undefined) return null;
   const { messages } = await place.api.transcript(run);

@@ -33,6 +33,9 @@ export type Authenticate = (authorization: string | undefined) => Promise<Princi
 const MIN_KEY = 16;
 const KEYS_VARIABLE = 'PERDURE_SERVE_KEYS';
 
+/** Returns the name of a tenant as the server has it. One that it has already stays as it is. */
+type StoredTenant = (name: string) => string;
+
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Whether the options or the environment say how principals prove who they are. */
@@ -48,9 +51,17 @@ export function hasKeys({ keys, oidc }: ServeOptions, env: Environment): boolean
  */
 export function authenticator(
   options: ServeOptions,
-  { env, local: localName }: { readonly env: Environment; readonly local: string },
+  {
+    env,
+    local: localName,
+    storedTenant = (name) => name,
+  }: {
+    readonly env: Environment;
+    readonly local: string;
+    readonly storedTenant?: StoredTenant;
+  },
 ): Authenticate {
-  const principal = principals(options);
+  const principal = principals(options, storedTenant);
   if (!hasKeys(options, env)) {
     const local = principal(localName, []);
     return () => Promise.resolve(local);
@@ -129,7 +140,10 @@ function own<T>(table: Readonly<Record<string, T>>, name: string): readonly T[] 
 }
 
 /** Returns the function that makes a principal with its rights. */
-function principals(options: ServeOptions): (name: string, groups: readonly string[]) => Principal {
+function principals(
+  options: ServeOptions,
+  storedTenant: StoredTenant,
+): (name: string, groups: readonly string[]) => Principal {
   const { principals: known, groups: rightsOfGroups = {} } = options;
   const isOpen = known === undefined && options.groups === undefined;
   return (name, tokenGroups) => {
@@ -139,10 +153,10 @@ function principals(options: ServeOptions): (name: string, groups: readonly stri
     const tenants = [...new Set(all.flatMap(({ tenant }) => tenant ?? []))];
     /** The rights about runs of a tenant. Those of an entry with a tenant of its own are about that one only. */
     const tablesFor = (tenant: string | undefined): readonly AgentRights[] => {
-      if (tenant !== undefined && tenants.length > 0 && !tenants.includes(tenant)) return [];
-      return all.flatMap(({ rights = {}, tenant: only = tenant }) =>
-        tenant === undefined || only === tenant ? [rights] : [],
-      );
+      if (tenant === undefined) return all.map(({ rights = {} }) => rights);
+      const isIt = (one: string): boolean => storedTenant(one) === storedTenant(tenant);
+      if (tenants.length > 0 && !tenants.some(isIt)) return [];
+      return all.flatMap(({ rights = {}, tenant: only = tenant }) => (isIt(only) ? [rights] : []));
     };
     return {
       name,

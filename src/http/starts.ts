@@ -1,9 +1,9 @@
 import { claimAttachments } from '../client/attach.js';
 import { type ForkOptions, forkRun } from '../client/fork-run.js';
+import { type RunName, nameRun } from '../client/run-ids.js';
 import { IdTakenError } from '../core/errors.js';
 import { canonicalJson, sha256Hex } from '../core/text/json.js';
 import type { Attachment } from '../core/transcript/messages.js';
-import { newRunId } from '../updates/start.js';
 import { type Place, openRun, startMemo, unseen } from './access.js';
 import type { AttachmentInput } from './input-fields.js';
 import type { Principal } from './principals.js';
@@ -30,10 +30,10 @@ export async function startOrFind(
   principal: Principal,
   {
     id,
+    givenId = id,
     digest,
     start,
-  }: {
-    readonly id: string;
+  }: RunName & {
     readonly digest: string;
     readonly start: (memo: ReturnType<typeof startMemo>) => Promise<{ readonly id: string }>;
   },
@@ -45,7 +45,7 @@ export async function startOrFind(
     const found = await openRun(place, { principal, right: 'read', run: id }).catch(unseen);
     if (found?.isOwn && found.request === digest) return { id, repeated: true };
     throw new IdTakenError(
-      `id: expected a new id, got "${id}", which another request has used; choose another one`,
+      `id: expected a new id, got "${givenId}", which another request has used; choose another one`,
       { cause: error },
     );
   }
@@ -101,19 +101,20 @@ export async function forkFor(
 ): Promise<Started> {
   const { client, agents, blobs, archive } = place;
   const config = agents.length === 0 ? undefined : { agents };
-  const id =
-    given ?? (operationKey === null ? newRunId(agent) : idOfOperation(principal, operationKey));
+  const chosen =
+    given ?? (operationKey === null ? undefined : idOfOperation(principal, operationKey));
+  const name = await nameRun(client, { id: chosen, agent });
   const content = [source, agent, JSON.stringify(fields), JSON.stringify(attachments ?? [])];
   const digest = sha256Hex(canonicalJson(content));
   const stored = await storeAttachments(place, attachments);
   return await startOrFind(place, principal, {
-    id,
+    ...name,
     digest,
     start: (memo) =>
       forkRun(
         client,
         source,
-        { ...fields, ...stored, ...actor, agent, id },
+        { ...fields, ...stored, ...actor, agent, id: name.givenId ?? name.id },
         { blobs, archive, config, memo },
       ),
   });

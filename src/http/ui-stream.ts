@@ -4,7 +4,6 @@ import { InputError, RefusedError } from '../core/errors.js';
 import { askingWork } from '../core/requests/open-requests.js';
 import { visibleJson } from '../core/text/text.js';
 import { MAX_NOTE_CHARACTERS } from '../core/transcript/request.js';
-import { readRun } from '../history/read-run.js';
 import { type Place, openRun } from './access.js';
 import {
   type DoorParts,
@@ -22,6 +21,7 @@ import {
   runOf,
   sayIn,
   unreadableRequests,
+  viewOf,
 } from './chats.js';
 import type { Guarded, GuardedContext } from './guard.js';
 import { createHandlers, ownId } from './handlers.js';
@@ -183,11 +183,11 @@ export function addUiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
  * others, which have been recorded. Rejects with a `RefusedError` if one is about a request that the run never had.
  */
 async function openAmong(
-  { client, archive }: Place,
+  place: Place,
   run: string,
   { approvals, turn }: Extract<Meaning, { type: 'decisions' }>,
 ): Promise<{ readonly turn: number; readonly open: readonly Approval[] }> {
-  const { state } = (await readRun(client, run, { archive })).view;
+  const { state } = await viewOf(place, run);
   const made = state?.requests ?? 0;
   const unknown = approvals.find(({ request }) => Number(request.slice(1)) > made);
   if (state === null || unknown !== undefined) {

@@ -1,7 +1,8 @@
 import type { Client } from '@temporalio/client';
 import type { PerdureClient } from '../client/client-types.js';
-import { type RunLike, idOf } from '../client/control.js';
+import type { RunLike } from '../client/control.js';
 import { partsOfClient } from '../client/create-client.js';
+import { storedId } from '../client/run-ids.js';
 import { InputError, NoRunError } from '../core/errors.js';
 import { visible } from '../core/state/summaries.js';
 import { sha256Hex } from '../core/text/json.js';
@@ -57,7 +58,8 @@ export async function recordRun(
   options: RecordOptions = {},
 ): Promise<Recording> {
   const { keyring, ...sources } = partsOfClient(client);
-  return withKeys(await recordFrom(sources, idOf(run), options), keyring);
+  const id = await storedId(sources.client, run, sources.archive);
+  return withKeys(await recordFrom(sources, id, options), keyring);
 }
 
 /** Like `recordRun`, for a program that has the client and the stores themselves. */

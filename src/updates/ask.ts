@@ -19,7 +19,8 @@ import {
   executeUpdate,
   findTaskQueue,
 } from './execute-update.js';
-import { assertRunId, runSummary, sharesOf } from './start.js';
+import { type GivenNames, hashedId } from '../temporal/stored-ids.js';
+import { assertRunId, runSummary, sharedBy } from './start.js';
 
 /** A message that the run has received. */
 export interface DeliveredMessage extends AskReceipt {
@@ -136,7 +137,7 @@ export async function askWorker(
 ): Promise<DeliveredMessage> {
   const named = withId(ask);
   const { id: messageId } = named;
-  const update = { args: [named] as [Ask], updateId: messageId };
+  const update = { args: [named] as [Ask], updateId: hashedId(client, 'message', messageId) };
   const handle = client.workflow.getHandle(id);
   const send = () => handle.executeUpdate(askUpdate, update);
   const receipt = await executeUpdate(client, { id, messageId }, send, options);
@@ -167,7 +168,7 @@ function anySignal(over: AbortSignal, { signal }: UpdateOptions): AbortSignal {
   return signal === undefined ? over : AbortSignal.any([over, signal]);
 }
 
-interface AskOrStartOptions extends UpdateOptions {
+interface AskOrStartOptions extends UpdateOptions, Pick<GivenNames, 'givenId'> {
   readonly id: string;
   readonly taskQueue: string;
   /** The input of the run if it is started, without a message of its own. */
@@ -193,7 +194,7 @@ export async function askOrStart(
       askOrStartWorker(client, named, { ...options, signal: anySignal(over, options) }),
     record: () =>
       client.workflow.signalWithStart('agent', {
-        ...startOptions(named, options),
+        ...startOptions(client, named, options),
         signal: messageSignal,
         signalArgs: [named],
       }),
@@ -217,11 +218,11 @@ export async function askOrStartWorker(
   const send = async () =>
     await client.workflow.executeUpdateWithStart(askUpdate, {
       startWorkflowOperation: new WithStartWorkflowOperation('agent', {
-        ...startOptions(named, options),
+        ...startOptions(client, named, options),
         workflowIdConflictPolicy: 'USE_EXISTING',
       }),
       args: [named],
-      updateId: messageId,
+      updateId: hashedId(client, 'message', messageId),
     });
   try {
     const receipt = await executeUpdate(client, { id, taskQueue, messageId }, send, options);
@@ -236,13 +237,18 @@ export async function askOrStartWorker(
   }
 }
 
-function startOptions({ message, prompt }: Ask, { id, taskQueue, input }: AskOrStartOptions) {
+function startOptions(
+  client: Client,
+  { message, prompt }: Ask,
+  { id, givenId, taskQueue, input: given }: AskOrStartOptions,
+) {
+  const { input, shares } = sharedBy(client, given, { ...(givenId !== undefined && { givenId }) });
   return {
     workflowId: id,
     taskQueue,
     args: [input],
     workflowIdReusePolicy: 'REJECT_DUPLICATE',
-    ...sharesOf(input),
+    ...shares,
     staticSummary: runSummary({
       agent: input.agent,
       ...(message !== undefined && { message }),

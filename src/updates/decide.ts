@@ -20,6 +20,7 @@ import {
   setLimitsUpdate,
   undoUpdate,
 } from '../workflows/messages/definitions.js';
+import { hashedId } from '../temporal/stored-ids.js';
 import { type UpdateOptions, executeUpdate } from './execute-update.js';
 
 /** How long to try sending a decision, and who makes it. */
@@ -158,7 +159,8 @@ export async function resolveRequests(
   }
   const args: [Decision | readonly Decision[]] = [isList(given) ? decisions : first];
   const handle = client.workflow.getHandle(run);
-  const send = () => handle.executeUpdate(resolveUpdate, { args, updateId });
+  const update = { args, updateId: hashedId(client, 'decision', updateId) };
+  const send = () => handle.executeUpdate(resolveUpdate, update);
   return (await executeUpdate(client, { id: run }, send, options)).resolved;
 }
 

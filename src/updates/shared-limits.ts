@@ -65,8 +65,13 @@ const SEGMENT_MS = DAY_MS + 10 * 60_000;
 const TAG_DIGITS = 32;
 
 /** Returns the id of the workflow that hands out a budget. Ids are public, and tags may be confidential. */
-export function budgetWorkflowId({ of, name, unit }: Omit<SharedBudget, 'limit'>): string {
-  return `budget:${unit}:${of}:${of === 'tag' ? sha256Hex(name).slice(0, TAG_DIGITS) : name}`;
+export function budgetWorkflowId({
+  of,
+  name,
+  stored = name,
+  unit,
+}: Omit<SharedBudget, 'limit'>): string {
+  return `budget:${unit}:${of}:${of === 'tag' ? sha256Hex(name).slice(0, TAG_DIGITS) : stored}`;
 }
 
 /** Takes a lease of a budget. Starts the workflow that hands it out if there is none. */

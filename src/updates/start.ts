@@ -18,11 +18,12 @@ import { visible } from '../core/state/summaries.js';
 import { type Json, type JsonObject, wellFormedJson } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
 import type { Attachment, SuppliedMessage } from '../core/transcript/messages.js';
+import { type GivenNames, givenMemo, hashedId } from '../temporal/stored-ids.js';
 import { hasSearchAttributes, isUnanswered, serverAddress, unreachable } from '../temporal/grpc.js';
 
 const SUMMARY_CHARACTERS = 80;
 
-interface StartInput {
+interface StartInput extends Pick<GivenNames, 'givenId'> {
   readonly id: string;
   readonly taskQueue: string;
   /** Whether the id of a run that has ended may be reused; default false. */
@@ -43,13 +44,13 @@ export interface StartedRun {
  */
 export async function startRun(
   client: Client,
-  input: RunInput,
-  { id, taskQueue, reuseId = false, memo }: StartInput,
+  given: RunInput,
+  { id, givenId, taskQueue, reuseId = false, memo }: StartInput,
 ): Promise<StartedRun> {
   assertRunId(id);
   const conflict: WorkflowIdConflictPolicy = 'FAIL';
+  const { input, shares } = sharedBy(client, given, { ...(givenId !== undefined && { givenId }) });
   const shown = await shownAtStart(client, input);
-  const shares = sharesOf(input);
   try {
     const handle = await client.workflow.start('agent', {
       taskQueue,
@@ -66,7 +67,7 @@ export async function startRun(
   } catch (error) {
     if (isUnanswered(error)) throw notStarted(client, id, error);
     if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
-    throw new IdTakenError(`a run "${id}" already exists`, { cause: error });
+    throw new IdTakenError(`a run "${givenId ?? id}" already exists`, { cause: error });
   }
 }
 
@@ -196,14 +197,29 @@ export interface RunSettings<Args = unknown> {
 }
 
 /**
- * Returns the options with which Temporal gives tenants fair shares; activities and children inherit the
- * priority. The memo names the tenant for lists, which have no priority.
+ * Returns the input of a run with its tenant as the server gets it, and the options with which Temporal gives tenants
+ * fair shares; activities and children inherit the priority. The memo names the tenant for lists, which have no
+ * priority, and what the caller has chosen if the server gets hashes.
  */
-export function sharesOf({ tenant }: Pick<RunInput, 'tenant'>): {
-  priority?: Priority;
-  memo?: { readonly tenant: string };
+export function sharedBy<Input extends Pick<RunInput, 'tenant'>>(
+  client: Client,
+  input: Input,
+  given: Pick<GivenNames, 'givenId'> = {},
+): {
+  readonly input: Input;
+  readonly shares: {
+    readonly priority?: Priority;
+    readonly memo?: Readonly<Record<string, unknown>>;
+  };
 } {
-  return tenant === undefined ? {} : { priority: { fairnessKey: tenant }, memo: { tenant } };
+  const { tenant: named } = input;
+  if (named === undefined) return { input, shares: { memo: givenMemo(given) } };
+  const tenant = hashedId(client, 'tenant', named);
+  const memo = givenMemo({ ...given, ...(tenant !== named && { givenTenant: named }) });
+  return {
+    input: { ...input, tenant },
+    shares: { priority: { fairnessKey: tenant }, memo: { tenant, ...memo } },
+  };
 }
 
 export function agentName(agent: AgentLike<unknown>): string {

@@ -87,7 +87,7 @@ export function createWorkerParts(
   });
   const known = createModelCatalog(models, env);
   const isAlone = options.rates === false;
-  const budgets = isAlone ? [] : budgetsOf(config);
+  const budgets = isAlone ? [] : budgetsOf(config, keyring?.ids);
   const budgeted = budgetedModels(isAlone ? known : pacedModels(known, models), budgets);
   const modelCatalog = budgeted.catalog;
   assertPrices(withCalled(definitions), modelCatalog, { budgets, env });

@@ -1,8 +1,16 @@
 import { randomBytes } from 'node:crypto';
+import { Client, Connection } from '@temporalio/client';
 import { expect, test } from 'vitest';
 import { InputError } from '../../src/core/errors.js';
 import { encryptionCodec } from '../../src/encryption/payload-codec.js';
-import { KEYS_VARIABLE, keyringFrom } from '../../src/encryption/keyring.js';
+import { openClient } from '../../src/client/create-client.js';
+import { HASH_IDS_VARIABLE } from '../../src/encryption/hashed-ids.js';
+import {
+  type EncryptionOptions,
+  KEYS_VARIABLE,
+  keyringFrom,
+} from '../../src/encryption/keyring.js';
+import { isHashedId } from '../../src/temporal/stored-ids.js';
 import { sealedBlobs } from '../../src/encryption/sealed-stores.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineConfig } from '../../src/config.js';
@@ -91,6 +99,11 @@ test.each([
     /one of the keys \("k1"\), got "k2"/,
   ],
   ['no current key', { keys: { k1: older } }, /current: expected the id of one of the keys/],
+  [
+    'another key for ids',
+    { keys: { k1: older }, current: 'k1', hashIds: 'k2' },
+    /hashIds: expected the id of one of the keys \("k1"\), got "k2"; .* keep it among the keys/,
+  ],
 ])('a configuration with %s is refused, without the key', (_, encryption, message) => {
   const define = (): unknown => defineConfig({ agents: [agent], encryption } as never);
   expect(define).toThrow(InputError);
@@ -114,6 +127,38 @@ test('the first key of the variable encrypts; an empty variable has no keys', ()
   expect(keyringFrom(undefined, both)?.current).toBe('k2');
   expect(keyringFrom(undefined, { [KEYS_VARIABLE]: ' ' })).toBeNull();
   expect(keyringFrom({ keys: { k1: older }, current: 'k1' }, both)?.current).toBe('k1');
+});
+
+test('the hash of an id depends on its kind and on the named key only', () => {
+  const hash = (options: EncryptionOptions) =>
+    keyringFrom(options, {})?.ids?.hash('run', 'order-1');
+  const one = hash({ keys: { k1: older }, current: 'k1', hashIds: 'k1' });
+  expect(one).toMatch(/^h-[a-z2-7]{32}$/);
+  expect(hash({ keys: { k2: newer, k1: older }, current: 'k2', hashIds: 'k1' })).toBe(one);
+  expect(hash({ keys: { k1: older, k2: newer }, current: 'k1', hashIds: 'k2' })).not.toBe(one);
+  expect(hash({ keys: { k1: older }, current: 'k1' })).toBeUndefined();
+  const variables = { [KEYS_VARIABLE]: `k2:${newer},k1:${older}`, [HASH_IDS_VARIABLE]: 'k1' };
+  const { ids } = keyringFrom(undefined, variables) ?? {};
+  expect(ids?.hash('run', 'order-1')).toBe(one);
+  expect(ids?.hash('message', 'order-1')).not.toBe(one);
+  expect(() => keyringFrom(undefined, { [HASH_IDS_VARIABLE]: 'k1' })).toThrow(
+    'expected keys, because ids are to be hashed',
+  );
+});
+
+test('what derives from a hash is one, and nothing else is', () => {
+  const hash = `h-${'a2'.repeat(16)}`;
+  expect([hash, `${hash}/2.1`, `${hash}-2026-11-27T00:00:00Z`].every(isHashedId)).toBe(true);
+  expect([`${hash}a`, `x${hash}`, 'h-1', 'order-1', ''].some(isHashedId)).toBe(false);
+});
+
+test('a client of the SDK that sends in clear is refused if ids are hashed', async () => {
+  const encryption = { keys: { k1: older }, current: 'k1', hashIds: 'k1' };
+  const client = new Client({ connection: Connection.lazy() });
+  await expect(openClient({ client, encryption, env: {} })).rejects.toThrow(
+    /expected a client with a payload codec, because `encryption.hashIds` is set/,
+  );
+  await client.connection.close();
 });
 
 const of = (workflowId: string) =>

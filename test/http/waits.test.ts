@@ -113,10 +113,11 @@ test('a wait for a result counts as a stream, also by a tool of MCP', async () =
 test('a stream whose reader leaves while it is opened is closed', async () => {
   const { text, hold } = heldText();
   const id = await start(text);
-  const { streams } = partsOfClient(desk.client);
+  const place = partsOfClient(desk.client);
+  const { streams } = place;
   await expect.poll(() => streams.size).toBe(0);
   const over = new AbortController();
-  const opening = openRunStream({ streams }, { run: id, over });
+  const opening = openRunStream(place, { run: id, over });
   over.abort();
   await opening;
   expect(streams.size).toBe(0);

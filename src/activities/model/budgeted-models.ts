@@ -41,8 +41,8 @@ export function budgetedModels(
   const applying = async (context: Context): Promise<typeof holders> => {
     const tenant = context.info.priority?.fairnessKey ?? '';
     const tags = await tagsOf(context);
-    return holders.filter(({ budget: { of, name } }) =>
-      of === 'tenant' ? name === tenant : tags.includes(name),
+    return holders.filter(({ budget: { of, name, stored } }) =>
+      of === 'tenant' ? tenant === name || tenant === stored : tags.includes(name),
     );
   };
   const wrapped = new Map<string, Model>();

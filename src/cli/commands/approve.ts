@@ -210,9 +210,10 @@ export const revoke: Command<RevokeOptions> = {
       entry.argument('<id>', 'the run').argument('<grant>', 'the grant, as status shows it'),
       'by',
     ),
-  async run(context, { id, grant, by }) {
+  async run(context, { id: named, grant, by }) {
     const actor = deciderName(by);
-    const opened = await requireOpenRun(context, id);
+    const opened = await requireOpenRun(context, named);
+    const { id } = opened.run;
     const revoked = await withWorker(context, opened, {
       decision: 'revoke',
       send: () => revokeGrant(opened.client, id, grant, { by: actor }),
@@ -243,9 +244,10 @@ export const undo: Command<UndoOptions> = {
         .argument('[call]', 'the call, as status shows it; default: the last that can be undone'),
       'by',
     ),
-  async run(context, { id, call, by }) {
+  async run(context, { id: named, call, by }) {
     const actor = deciderName(by);
-    const opened = await requireOpenRun(context, id);
+    const opened = await requireOpenRun(context, named);
+    const { id } = opened.run;
     // The undo itself also needs a worker, and a worker in this process would end before it.
     await requireWorker(context, opened, 'undo');
     const given = { by: actor, ...(call !== undefined && { call }) };

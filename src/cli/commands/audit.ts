@@ -9,6 +9,7 @@ import { type CliContext, type Command, EXIT, type ExitCode, UsageError } from '
 import { formatCount } from '../format/format.js';
 import { noteServer } from '../hosting/server-notes.js';
 import { withOptions } from '../input/options.js';
+import { storedId } from '../../client/run-ids.js';
 import { openRun } from '../open-run.js';
 
 interface AuditCommandOptions {
@@ -62,16 +63,23 @@ async function writeLog(
   }
   const { archive } = await context.stores();
   const records = await erasures(context);
+  const erased = new Set(records.flatMap((one) => one.runs.map(({ id }) => id)));
+  const client = await context.client();
+  const named: string[] = [];
+  for (const id of ids) {
+    const stored = await storedId(client, id, archive);
+    named.push(stored);
+    // The note or the error names the id as it was given.
+    if (!erased.has(stored)) await openRun(context, id, { archive: true });
+  }
   const runs = isFiltered
     ? await idsOf(context, records, {
         ...(tag && { tag }),
         ...(since !== undefined && { since }),
         ...(before !== undefined && { before }),
       })
-    : ids;
-  const erased = new Set(records.flatMap((one) => one.runs.map(({ id }) => id)));
-  for (const id of ids) if (!erased.has(id)) await openRun(context, id, { archive: true });
-  const entries = await readAudit({ client: await context.client(), archive }, runs);
+    : named;
+  const entries = await readAudit({ client, archive }, runs);
   const lines = entries.map((entry) => JSON.stringify(entry));
   if (out === undefined) for (const line of lines) context.out(escapeJson(line));
   else await write(out, lines.map((line) => `${line}\n`).join(''));

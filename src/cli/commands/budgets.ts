@@ -1,19 +1,21 @@
 import type { Client } from '@temporalio/client';
-import { budgetsOf } from '../../config.js';
+import { type Config, budgetsOf } from '../../config.js';
 import { visible } from '../../core/state/summaries.js';
 import { type Command, EXIT } from '../context.js';
 import { columns } from '../format/format.js';
 import { noteServer } from '../hosting/server-notes.js';
 import { type SharedBudget, DAY_MS, dayOf, isSome } from '../../core/rules/budget.js';
+import { idHashingOf } from '../../temporal/stored-ids.js';
 import { readBudget } from '../../updates/shared-limits.js';
 
 /** `budgets`: shows what runs have spent today of each budget of the configuration. Needs a worker. */
 export const budgets: Command<object> = {
   declare: (entry) => entry,
   async run(context) {
-    const shared = budgetsOf(await context.config());
-    if (shared.length > 0) noteServer(context, await context.server());
-    const rows = shared.length === 0 ? [] : await readBudgetRows(await context.client(), shared);
+    const config = await context.config();
+    const hasSome = budgetsOf(config).length > 0;
+    if (hasSome) noteServer(context, await context.server());
+    const rows = hasSome ? await readBudgetRows(await context.client(), config) : [];
     if (context.options.json) context.out(JSON.stringify({ budgets: rows }));
     else if (rows.length === 0) context.note('The configuration has no `budgets`.');
     else {
@@ -51,8 +53,9 @@ interface BudgetRow extends SharedBudget {
 /** Reads what was spent of each budget today. A worker answers for the workflow that counts it. */
 export async function readBudgetRows(
   client: Client,
-  shared: readonly SharedBudget[],
+  config: Pick<Config, 'budgets'>,
 ): Promise<readonly BudgetRow[]> {
+  const shared = budgetsOf(config, idHashingOf(client));
   return await Promise.all(shared.map(async (budget) => await readRow(client, budget)));
 }
 

@@ -152,9 +152,8 @@ async function budgetFindings(
   context: CliContext,
   config: Pick<Config, 'budgets'>,
 ): Promise<readonly Finding[]> {
-  const budgets = budgetsOf(config);
-  if (budgets.length === 0) return [];
-  const rows = await readBudgetRows(await context.client(), budgets);
+  if (budgetsOf(config).length === 0) return [];
+  const rows = await readBudgetRows(await context.client(), config);
   const isRead = rows.every(({ unread }) => unread === undefined);
   const isUsedUp = rows.some((row) => row.isUsedUp);
   const text = rows.map((row) => {

@@ -5,6 +5,7 @@ import {
   eraseFrom,
 } from '../../client/erasure/erase-runs.js';
 import type { LeftOver } from '../../client/erasure/perform-erasure.js';
+import { storedIds } from '../../client/run-ids.js';
 import { InputError } from '../../core/errors.js';
 import { visible } from '../../core/state/summaries.js';
 import type { ErasureCounts } from '../../storage/erasure-log.js';
@@ -65,7 +66,9 @@ export const erase: Command<EraseCommandOptions> = {
     const sources = { client: await context.client(), archive, blobs };
     const attempt = async (options: EraseOptions): Promise<Erasure> =>
       await eraseFrom(sources, options).catch(rethrowInFlags);
-    const plan = await attempt({ ...wanted, dryRun: true });
+    const named = wanted.runs && (await storedIds(sources.client, wanted.runs, archive));
+    const stored = { ...wanted, ...(named && { runs: named }) };
+    const plan = await attempt({ ...stored, dryRun: true });
     const isOnlyShown = dryRun || isEmpty(plan);
     const answer = isOnlyShown || yes ? 'yes' : await confirmed(context, plan);
     if (isOnlyShown || answer !== 'yes') {
@@ -74,10 +77,10 @@ export const erase: Command<EraseCommandOptions> = {
       return dryRun ? codeOf({ ...plan, left: [], continued: [] }) : codeOf(plan);
     }
     // Only what was shown.
-    const { tag: _tag, agent: _agent, before: _before, ...rest } = wanted;
+    const { tag: _tag, agent: _agent, before: _before, ...rest } = stored;
     const runs = plan.runs.map(({ id }) => id);
     if (runs.length > 0 || plan.continued.length > 0) context.note(WAITING);
-    const done = await attempt(runs.length === 0 ? wanted : { ...rest, runs });
+    const done = await attempt(runs.length === 0 ? stored : { ...rest, runs });
     const refused = [...plan.refused, ...done.refused].filter(
       ({ id }, index, all) => all.findIndex((one) => one.id === id) === index,
     );

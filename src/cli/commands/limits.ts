@@ -62,10 +62,11 @@ export const limits: Command<LimitsOptions> = {
 };
 
 async function showOrSetLimits(context: CliContext, options: LimitsOptions): Promise<ExitCode> {
-  const { id, limit: requested = null } = options;
+  const { limit: requested = null } = options;
   const by = deciderName(options.by);
-  const opened = await requireOpenRun(context, id);
+  const opened = await requireOpenRun(context, options.id);
   const { client, run } = opened;
+  const { id } = run;
   const set = requested && {
     decision: 'limits',
     send: () => setLimits(client, id, requested, { by }),
@@ -142,10 +143,11 @@ function formatLimit(name: LimitName, limit: number | null | undefined): string 
  */
 async function addToLimits(
   context: CliContext,
-  { id, add = {}, digest, by }: LimitsOptions,
+  { id: named, add = {}, digest, by }: LimitsOptions,
 ): Promise<ExitCode> {
   assertAmounts(add);
-  const opened = await requireOpenRun(context, id);
+  const opened = await requireOpenRun(context, named);
+  const { id } = opened.run;
   const request = viewedRequests(opened.run.view, id).find(({ kind }) => kind === 'limit');
   const { run, ...turn } = add;
   const reached = request?.limit?.name;

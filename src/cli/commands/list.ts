@@ -135,12 +135,27 @@ const FIELDS = [
   'reason',
   'startedAt',
   'closedAt',
-] as const satisfies readonly Exclude<keyof RunRow, 'tags' | 'taskQueue' | 'unreadable'>[];
+] as const satisfies readonly Exclude<
+  keyof RunRow,
+  'tags' | 'taskQueue' | 'unreadable' | 'givenId' | 'givenTenant'
+>[];
 
-/** Formats rows as a table, which has the tenants only if a run has one. */
-function table(rows: readonly RunRow[]): readonly string[] {
+/**
+ * Formats rows as a table, which has the tenants only if a run has one, and the ids that callers chose only if
+ * ids are hashed.
+ */
+function table(given: readonly RunRow[]): readonly string[] {
+  const rows = given.map((row) => ({
+    ...row,
+    ...(row.givenTenant !== undefined && { tenant: row.givenTenant }),
+  }));
   const hasTenants = rows.some(({ tenant }) => tenant !== undefined);
-  const fields = [...FIELDS, ...(hasTenants ? (['tenant'] as const) : [])];
+  const hasGivenIds = rows.some(({ givenId }) => givenId !== undefined);
+  const fields = [
+    ...FIELDS,
+    ...(hasTenants ? (['tenant'] as const) : []),
+    ...(hasGivenIds ? (['givenId'] as const) : []),
+  ];
   const headers = fields.map((field) => field.replace(/[A-Z]/g, ' $&').toUpperCase());
   const cells = (row: RunRow): readonly string[] =>
     fields.map((field) => {
@@ -217,7 +232,7 @@ async function showRun(
       full ? (await readable(context, each)).request : each,
     );
     const fixed = runnableFixes(context, ownFixes(run, await Promise.all(whole)));
-    const rows = fixed.map((each) => ({ run: id, agent: run.agent, ...each }));
+    const rows = fixed.map((each) => ({ run: run.id, agent: run.agent, ...each }));
     context.out(JSON.stringify(rows));
     return EXIT.completed;
   }

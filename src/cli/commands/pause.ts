@@ -29,9 +29,10 @@ export const pause: Command<ControlOptions> = {
   run: async (context, options) => await controlRuns(context, 'pause', options, pauseOne),
 };
 
-async function pauseOne(context: CliContext, id: string, by: string): Promise<ExitCode> {
-  const opened = await requireOpenRun(context, id);
+async function pauseOne(context: CliContext, named: string, by: string): Promise<ExitCode> {
+  const opened = await requireOpenRun(context, named);
   const { client, run } = opened;
+  const { id } = run;
   await withWorker(context, opened, {
     decision: 'pause',
     send: () => pauseRun(client, id, { by }),
@@ -55,9 +56,10 @@ export const resume: Command<ControlOptions> = {
   run: async (context, options) => await controlRuns(context, 'resume', options, resumeOne),
 };
 
-async function resumeOne(context: CliContext, id: string, by: string): Promise<ExitCode> {
-  const opened = await requireOpenRun(context, id);
+async function resumeOne(context: CliContext, named: string, by: string): Promise<ExitCode> {
+  const opened = await requireOpenRun(context, named);
   const { client, run } = opened;
+  const { id } = run;
   const wasBlocked = run.view.blocked.size > 0;
   const wasPaused = run.view.state?.paused === true;
   const [request] = viewedRequests(run.view, id);
@@ -216,10 +218,11 @@ function exitCode(context: CliContext, code: ExitCode): ExitCode {
 /** `close ID`: an open run accepts no more messages and ends after those it already has. */
 export const close: Command<{ readonly id: string; readonly by?: string }> = {
   declare: (entry) => withOptions(entry.argument('<id>', 'the open run'), 'by'),
-  async run(context, { id, by }) {
+  async run(context, { id: named, by }) {
     const actor = deciderName(by);
-    const opened = await requireOpenRun(context, id);
+    const opened = await requireOpenRun(context, named);
     const { client, run } = opened;
+    const { id } = run;
     const isIdle = nextTarget(run.view) === null && run.view.state?.paused !== true;
     const send = async (): Promise<boolean> => {
       await closeRun(client, id, { by: actor });

@@ -35,10 +35,12 @@ export const record: Command<RecordCommandOptions> = {
 
 async function recordToFile(
   context: CliContext,
-  { id, out, redact = false, clear = false, key }: RecordCommandOptions,
+  { id: named, out, redact = false, clear = false, key }: RecordCommandOptions,
 ): Promise<ExitCode> {
   const keyring = await keysFor(context, { clear, key });
-  const { client } = await openRun(context, id, { archive: true });
+  const opened = await openRun(context, named, { archive: true });
+  const { client } = opened;
+  const { id } = opened.run;
   const stores = await context.stores();
   const recording = await recordFrom({ client, ...stores }, id, { redact });
   const noteForm = (): void => {

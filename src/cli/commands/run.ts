@@ -151,19 +151,24 @@ async function start(
     readonly place: Place;
   },
 ): Promise<StartedRun> {
-  const { newRunId, startRun } = await import('../../updates/start.js');
+  const [{ startRun }, { nameRun }] = await Promise.all([
+    import('../../updates/start.js'),
+    import('../../client/run-ids.js'),
+  ]);
   const { taskQueue, place } = given;
-  const { id = newRunId(given.input.agent), reuseId, artifacts } = place;
+  const { reuseId, artifacts } = place;
+  const name = await nameRun(client, { id: place.id, agent: given.input.agent, reuseId });
+  const { id } = name;
   const input = {
     ...given.input,
     ...(await ownAttachments(context, id, given.input)),
     ...(await ownArtifacts(context, id, artifacts)),
   };
   try {
-    return await startRun(client, input, { id, taskQueue, reuseId });
+    return await startRun(client, input, { ...name, taskQueue, reuseId });
   } catch (error) {
     if (!(error instanceof IdTakenError)) throw error;
-    throw await idTakenError(context, { id, taskQueue }, error);
+    throw await idTakenError(context, { id: name.givenId ?? id, taskQueue }, error);
   }
 }
 
@@ -326,9 +331,8 @@ interface AttachCommandOptions extends FollowOptions {
 export const attach: Command<AttachCommandOptions> = {
   declare: (entry) => withOptions(entry.argument('<id>', 'the run'), 'noWait', 'ui'),
   async run(context, options) {
-    const { id } = options;
-    const opened = await openRun(context, id);
-    const { runId, taskQueue, view } = opened.run;
+    const opened = await openRun(context, options.id);
+    const { id, runId, taskQueue, view } = opened.run;
     if (endOfRun(opened.run) !== null) return await reportEnd(context, opened.run);
     const until = nextTarget(view);
     if (until === null) return await reportIdle(context, opened);

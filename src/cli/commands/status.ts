@@ -2,6 +2,8 @@ import { writeFile } from 'node:fs/promises';
 import { extname } from 'node:path';
 import { type OpenRequest, readStatus } from '../../client/requests.js';
 import { RunTokenError } from '../../core/errors.js';
+import { keyringFrom } from '../../encryption/keyring.js';
+import { hashedWith } from '../../temporal/stored-ids.js';
 import { visible } from '../../core/state/summaries.js';
 import { escapeJson } from '../../core/text/text.js';
 import { decodeEvent } from '../../history/decode-event.js';
@@ -60,7 +62,7 @@ async function showStatus(context: CliContext, id: string): Promise<ExitCode> {
     return EXIT.completed;
   }
   const next = await nextSteps(context, { run, status: found, hasWorker: worker.isUp }, now);
-  const link = archived ? null : uiLink(await context.server(), id);
+  const link = archived ? null : uiLink(await context.server(), run.id);
   const view = { run, status: found, worker: runnableText(context, worker.text), link, next, now };
   for (const line of statusLines(view, dataPalette(context))) context.out(line);
   for (const request of found.pending) {
@@ -90,7 +92,8 @@ interface LiveTokenOptions {
  */
 export const liveToken: Command<LiveTokenOptions> = {
   declare: (entry) => withOptions(entry.argument('<id>', 'the run'), 'expiresIn'),
-  run(context, { id, expiresIn }) {
+  async run(context, { id: named, expiresIn }) {
+    const id = await liveId(context, named);
     const secret = context.env['PERDURE_LIVE_TOKEN'] ?? '';
     const token = createToken({
       run: id,
@@ -101,9 +104,15 @@ export const liveToken: Command<LiveTokenOptions> = {
     const expiresAt = new Date(Number(expires) * 1_000).toISOString();
     context.out(context.options.json ? JSON.stringify({ id, token, expiresAt }) : token);
     context.note(`The token reads this run until ${expiresAt}: Authorization: Bearer …`);
-    return Promise.resolve(EXIT.completed);
+    return EXIT.completed;
   },
 };
+
+/** Returns the id of a run as workers know it. Without a server, none that is older than the hashing of ids. */
+async function liveId(context: CliContext, id: string): Promise<string> {
+  const keyring = keyringFrom((await context.config()).encryption, context.env);
+  return hashedWith(keyring?.ids ?? null, 'run', id);
+}
 
 /** Throws a `UsageError` that names the flags instead of the fields. */
 function createToken(options: Parameters<typeof runToken>[0]): string {
@@ -142,10 +151,11 @@ interface Opened extends OpenedRun {
 }
 
 async function exportHistory(context: CliContext, options: ExportOptions): Promise<ExitCode> {
-  const { id, out, segment, allSegments: all = false } = options;
+  const { out, segment, allSegments: all = false } = options;
   checkOptions(options);
   const { archive } = await context.stores();
-  const opened = { ...(await openRun(context, id, { archive: true })), archive };
+  const opened = { ...(await openRun(context, options.id, { archive: true })), archive };
+  const { id } = opened.run;
   if (all) return await exportAll(context, opened, out ?? '');
   const found =
     segment === undefined ? newestSegment(opened) : await segmentNumbered(opened, segment);

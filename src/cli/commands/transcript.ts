@@ -106,7 +106,7 @@ async function printMessages(
   { client, run, archive }: OpenedRun & { readonly archive: Archive },
   options: TranscriptOptions,
 ): Promise<ExitCode> {
-  const { id, from, until: to, full = false, side = false, calls = false } = options;
+  const { from, until: to, full = false, side = false, calls = false } = options;
   // The result of a call may be outside the range.
   const end = calls ? undefined : to;
   const read = await readTranscript(client, run, { archive, from, to: end, side: true });
@@ -132,7 +132,7 @@ async function printMessages(
     const lines = { full, paint: dataPalette(context), segment: segmentMark(run), nodes };
     for (const line of dialogue(shown, lines)) context.out(line);
     if (read.messages.length < total) {
-      context.note(`${shown.length} of the ${total} messages of run ${visible(id)}`);
+      context.note(`${shown.length} of the ${total} messages of run ${visible(run.id)}`);
     }
     const { forkedFrom } = run.view.state ?? {};
     if (forkedFrom !== undefined && (from ?? 0) < forkedFrom.at) {
@@ -283,7 +283,7 @@ async function graphOfRun(context: CliContext, id: string): Promise<GraphOutput>
   const count = isExecuting ? `, ${plan.done} of ${plan.actions.length} done` : '';
   return {
     agent: run.agent,
-    run: id,
+    run: run.id,
     definition: state.config.definition.graph ?? null,
     state: runGraph(state)?.state ?? null,
     plan,

@@ -100,23 +100,21 @@ export async function openConnection(
     { CHANNEL_OPTIONS, connectionTarget },
     { dataConverter },
     { keyringFrom },
+    { setIdHashing },
   ] = await Promise.all([
     import('@temporalio/client'),
     import('../../temporal/connection.js'),
     import('../../encryption/payload-codec.js'),
     import('../../encryption/keyring.js'),
+    import('../../temporal/stored-ids.js'),
   ]);
   const { address, namespace } = server;
   const target = connectionTarget({ address, namespace }, connectionEnv(context.env, server));
+  const keyring = keyringFrom((await context.config()).encryption, context.env);
   const connection = await Connection.connect({ ...target.options, ...CHANNEL_OPTIONS });
-  return {
-    client: new Client({
-      connection,
-      namespace,
-      ...dataConverter(keyringFrom((await context.config()).encryption, context.env)),
-    }),
-    close: () => connection.close(),
-  };
+  const client = new Client({ connection, namespace, ...dataConverter(keyring) });
+  setIdHashing(client, keyring?.ids ?? null);
+  return { client, close: () => connection.close() };
 }
 
 /**

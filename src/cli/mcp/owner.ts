@@ -6,6 +6,7 @@ import type { KnownAgent } from '../../client/fork-run.js';
 import { NoRunError } from '../../core/errors.js';
 import { visible } from '../../core/state/summaries.js';
 import { isObject, sha256Hex } from '../../core/text/json.js';
+import { storedId } from '../../client/run-ids.js';
 import { decodeFields } from '../../history/history-event.js';
 import { describeRun, newestArchived } from '../../history/read-run.js';
 import type { Archive, BlobStore } from '../../storage/blob-store.js';
@@ -113,14 +114,18 @@ export interface RunsAccess extends Pick<CliContext, 'options'> {
   readonly canDecide: boolean;
 }
 
-/** Returns the client for a run. Throws a `NoRunError` if the server does not serve that run. */
-export async function clientFor(
+/**
+ * Returns the client for a run, and the id that the server has. Throws a `NoRunError` if the server does not serve
+ * that run.
+ */
+export async function servedRun(
   { client, owner, allRuns, archive }: RunsAccess,
-  run: string,
-): Promise<Client> {
+  named: string,
+): Promise<{ readonly client: Client; readonly id: string }> {
   const connected = await client();
-  if (!allRuns) await requireOwnRun(connected, { run, owner: await owner() }, archive);
-  return connected;
+  const id = await storedId(connected, named, archive);
+  if (!allRuns) await requireOwnRun(connected, { run: id, owner: await owner() }, archive);
+  return { client: connected, id };
 }
 
 /** Many MCP clients give up after a minute. */

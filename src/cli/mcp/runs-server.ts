@@ -5,6 +5,7 @@ import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { z } from 'zod';
 import { agentProblem, servedAgentProblem } from '../../client/fork-run.js';
 import { withAllArguments } from '../../client/requests.js';
+import { nameRun } from '../../client/run-ids.js';
 import { toRunStatus, waitForResult } from '../../client/status.js';
 import { IdTakenError, InputError } from '../../core/errors.js';
 import type { RunInput } from '../../core/input/input.js';
@@ -37,10 +38,10 @@ import { redactJsonText } from '../../secrets/redact.js';
 import {
   type RunsAccess,
   UPDATE_TIMEOUT,
-  clientFor,
   mcpClaim,
   ownedMemo,
   requireOwnRun,
+  servedRun,
 } from './owner.js';
 
 const withErrorCode = failuresAs((error) => ({
@@ -51,11 +52,10 @@ const withErrorCode = failuresAs((error) => ({
 /** Adds the tools that read runs. They need no worker. */
 function addReadTools(server: McpServer, access: RunsAccess): void {
   const { archive } = access;
-  const readStatus = async (id: string): Promise<RunStatus> =>
-    runnableStatus(
-      access,
-      toRunStatus(await readRun(await clientFor(access, id), id, { archive }), Date.now()),
-    );
+  const readStatus = async (named: string): Promise<RunStatus> => {
+    const { client, id } = await servedRun(access, named);
+    return runnableStatus(access, toRunStatus(await readRun(client, id, { archive }), Date.now()));
+  };
   server.registerTool(
     'agent_status',
     RUN_TOOLS.agent_status,
@@ -64,12 +64,12 @@ function addReadTools(server: McpServer, access: RunsAccess): void {
   server.registerTool(
     'agent_result',
     RUN_TOOLS.agent_result,
-    withErrorCode(async ({ id, wait_seconds: seconds = WAIT_SECONDS }, { mcpReq }) => {
+    withErrorCode(async ({ id: named, wait_seconds: seconds = WAIT_SECONDS }, { mcpReq }) => {
+      const { client, id } = await servedRun(access, named);
       const now = await readStatus(id);
       if (!isOpenStatus(now.status) && now.outcome !== null) {
         return toolResult(endedAnswer(id, now.outcome));
       }
-      const client = await clientFor(access, id);
       const outcome = await withinSeconds(seconds, mcpReq.signal, (signal) =>
         waitForResult(client, id, { signal, archive }),
       );
@@ -160,9 +160,10 @@ async function startOnce(
   options: { operationId: string; taskQueue: string; owner: string },
 ): Promise<StartedOnce> {
   const { operationId: operation, taskQueue, owner } = options;
-  const id = runIdFor(owner, operation);
+  const name = await nameRun(client, { id: runIdFor(owner, operation), agent: input.agent });
+  const { id } = name;
   try {
-    await startRun(client, input, { id, taskQueue, memo: ownedMemo(owner, id) });
+    await startRun(client, input, { ...name, taskQueue, memo: ownedMemo(owner, id) });
     return { id, repeated: false };
   } catch (error) {
     if (!IdTakenError.isInstance(error)) throw error;
@@ -204,8 +205,9 @@ function addControlTools(server: McpServer, access: RunsAccess): void {
       ...RUN_TOOLS.agent_send,
       inputSchema: canDecide ? decidingSend : RUN_TOOLS.agent_send.inputSchema,
     },
-    withErrorCode(async ({ id, message, operation_id: operation, steer, answers }: SendInput) => {
-      const client = await clientFor(access, id);
+    withErrorCode(async ({ id: named, message, operation_id: operation, ...said }: SendInput) => {
+      const { steer, answers } = said;
+      const { client, id } = await servedRun(access, named);
       await ensureWorker(await taskQueueOf(client, id));
       const ask = {
         id: operation,
@@ -223,8 +225,8 @@ function addControlTools(server: McpServer, access: RunsAccess): void {
   server.registerTool(
     'agent_cancel',
     RUN_TOOLS.agent_cancel,
-    withErrorCode(async ({ id, turn }) => {
-      const client = await clientFor(access, id);
+    withErrorCode(async ({ id: named, turn }) => {
+      const { client, id } = await servedRun(access, named);
       if (turn !== undefined) {
         await ensureWorker(await taskQueueOf(client, id));
         await cancelTurn(client, id, { turn, by: mcpClaim(), ...UPDATE_TIMEOUT });
@@ -264,10 +266,11 @@ function addDecideTools(server: McpServer, access: RunsAccess): void {
   server.registerTool(
     'list_requests',
     RUN_TOOLS.list_requests,
-    withErrorCode(async ({ id }) => {
+    withErrorCode(async ({ id: named }) => {
+      const { client, id } = await servedRun(access, named);
       const { pending } = runnableStatus(
         access,
-        toRunStatus(await readRun(await clientFor(access, id), id), Date.now()),
+        toRunStatus(await readRun(client, id), Date.now()),
       );
       const requests = await withAllArguments(pending, access.blobs);
       return toolResult({ id, requests: requests.map(shownToModel) });
@@ -276,8 +279,8 @@ function addDecideTools(server: McpServer, access: RunsAccess): void {
   server.registerTool(
     'decide',
     RUN_TOOLS.decide,
-    withErrorCode(async ({ id, ...given }) => {
-      const client = await clientFor(access, id);
+    withErrorCode(async ({ id: named, ...given }) => {
+      const { client, id } = await servedRun(access, named);
       await access.ensureWorker((await describeRun(client, id)).taskQueue);
       const options = { by: mcpClaim(), ...UPDATE_TIMEOUT };
       const [receipt] = await resolveRequests(client, id, given, options);

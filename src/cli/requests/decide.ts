@@ -77,10 +77,11 @@ const NEED_DIGEST: readonly DecisionKind[] = ['approve', 'some', 'edit'];
  * decision.
  */
 export async function submitDecision(context: CliContext, given: DecisionInput): Promise<ExitCode> {
-  const { id, request: name, digest: seen, by, command, check, ...what } = given;
+  const { id: named, request: name, digest: seen, by, command, check, ...what } = given;
   if (seen !== undefined) checkDigestForm(seen);
-  const found = await openRequest(context, id, name);
+  const found = await openRequest(context, named, name);
   const { opened, request } = found;
+  const { id } = opened.run;
   if (seen !== undefined) checkDigest(seen, request);
   else if (NEED_DIGEST.includes(what.as)) throw await unseen(context, found, { as: what.as, by });
   check?.(found);

@@ -41,10 +41,16 @@ export function statusLines(view: StatusView, paint: Palette): readonly string[]
   return entries(
     [
       { name: 'run', lines: [paint.bold(printable(status.id)), ...optional(link)] },
+      {
+        name: 'id',
+        lines: optional(status.givenId === undefined ? null : visible(status.givenId)),
+      },
       { name: 'agent', lines: [agentLine(run, status)] },
       {
         name: 'tenant',
-        lines: optional(status.tenant === undefined ? null : visible(status.tenant)),
+        lines: optional(
+          status.tenant === undefined ? null : visible(status.givenTenant ?? status.tenant),
+        ),
       },
       { name: 'forked', lines: forkLines(status) },
       { name: 'without', lines: leftLines(status) },

@@ -2,6 +2,7 @@ import type { Command as Entry } from 'commander';
 import type { ScheduleChanges, Schedules } from '../../client/schedule/methods.js';
 import type { Overlap, ScheduleOptions } from '../../client/schedule/options.js';
 import type { RecordedTimes, ScheduleRow } from '../../client/schedule/view.js';
+import { storedId } from '../../client/run-ids.js';
 import { NoRunError, InputError, NoScheduleError } from '../../core/errors.js';
 import { visible } from '../../core/state/summaries.js';
 import { formatInterval } from '../../core/text/text.js';
@@ -138,7 +139,9 @@ export const createSchedule: Command<ScheduleCreateOptions> = {
 
 /** Notes that a run is not there to take messages; it may be started later under this id. */
 async function noteClosedTarget(context: CliContext, to: string): Promise<void> {
-  const found = await describeRun(await context.client(), to).catch((error: unknown) => {
+  const client = await context.client();
+  const run = await storedId(client, to);
+  const found = await describeRun(client, run).catch((error: unknown) => {
     if (error instanceof NoRunError) return null;
     throw error;
   });
@@ -167,11 +170,11 @@ export const listSchedules: Command<object> = {
 };
 
 function cells(row: ScheduleRow): readonly string[] {
-  const { id, agent, to, paused, note, nextAt, recent } = row;
+  const { id, givenId, agent, to, paused, note, nextAt, recent } = row;
   const next = paused ? 'paused' : timeText(nextAt[0]);
   const texts = [agent, to].map((text) => visible(text ?? '-'));
   return [
-    visible(id),
+    visible(givenId ?? id),
     ...texts,
     row.unreadable === undefined ? timesText(row) : '?',
     next,

@@ -16,6 +16,7 @@ import { partsOfClient } from '../create-client.js';
 import { assertListFilter, readTime } from '../list-filter.js';
 import { runsAmong } from '../callers.js';
 import { listRuns } from '../list.js';
+import { storedIds } from '../run-ids.js';
 import {
   type ErasureCounts,
   type ErasureRecord,
@@ -126,7 +127,9 @@ const GRACE_MS = 24 * 60 * 60 * 1_000;
  */
 export async function eraseRuns(client: PerdureClient, options: EraseOptions): Promise<Erasure> {
   const { runs, ...rest } = options;
-  return await eraseFrom(partsOfClient(client), { ...rest, ...(runs && { runs: runs.map(idOf) }) });
+  const parts = partsOfClient(client);
+  const ids = runs && (await storedIds(parts.client, runs, parts.archive));
+  return await eraseFrom(parts, { ...rest, ...(ids && { runs: ids }) });
 }
 
 /**

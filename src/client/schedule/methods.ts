@@ -89,15 +89,17 @@ function presentOptions(
  */
 export async function replaceSchedule(
   client: Client,
-  description: ScheduleDescription,
+  { description, memo }: { readonly description: ScheduleDescription; readonly memo: ScheduleMemo },
   options: ScheduleOptions,
 ): Promise<void> {
   const { id, overlap, catchUp } = options;
   const { namespace, identity, loadedDataConverter: converter } = client.options;
   const { schedule } = description.raw;
-  const action = scheduleAction(options, description.action.taskQueue);
+  const action = scheduleAction(client, options, description.action.taskQueue);
   const compiled = { ...action, workflowId: id, args: [...action.args] };
-  const headers = await encodeMapToPayloads(converter, { [MEMO_KEY]: scheduleMemo(options) });
+  const headers = await encodeMapToPayloads(converter, {
+    [MEMO_KEY]: scheduleMemo(options, memo),
+  });
   const request = {
     namespace,
     identity,

@@ -4,10 +4,13 @@ import {
   WorkflowFailedError,
   WorkflowNotFoundError,
   type Client,
+  type ScheduleDescription,
   type ScheduleHandle,
 } from '@temporalio/client';
 import { rootCause } from '@temporalio/common';
 import { listSchedules } from '../../temporal/server-answers.js';
+import { hashedId } from '../../temporal/stored-ids.js';
+import { findSchedule, storedId } from '../run-ids.js';
 import { show } from '../../core/input/input.js';
 import { toMs } from '../../core/text/text.js';
 import { visible } from '../../core/state/summaries.js';
@@ -22,6 +25,7 @@ import {
   scheduleMemo,
   scheduleRow,
   unreadableRow,
+  type ScheduleMemo,
   type ScheduleRow,
 } from './view.js';
 import {
@@ -55,15 +59,13 @@ export function createSchedules(client: Client, place: SchedulePlace): Schedules
   const { taskQueue, by } = place;
   const handleOf = (id: string): ScheduleHandle => client.schedule.getHandle(id);
   const found = async (id: string) => {
-    const description = await whenFound(id, handleOf(id).describe());
-    const memo = await readScheduleMemo(client, description);
-    if (memo !== null) return { description, memo };
-    throw new NoScheduleError(`schedule ${visible(id)} is not a schedule of perdure`);
+    const described = findSchedule(client, id, async (stored) => await handleOf(stored).describe());
+    return await readSchedule(client, id, described);
   };
   /** Acts on a schedule of perdure; another program's schedule stays as it is. */
   const acting = async (id: string, act: (handle: ScheduleHandle) => Promise<void>) => {
-    await found(id);
-    await whenFound(id, act(handleOf(id)));
+    const { description } = await found(id);
+    await whenFound(id, act(handleOf(description.scheduleId)));
   };
   return {
     async create(given) {
@@ -85,7 +87,7 @@ export function createSchedules(client: Client, place: SchedulePlace): Schedules
       }
       while (ids.length > 0) {
         const read = ids.splice(0, AT_ONCE).map(async (id) => {
-          const each = await found(id).catch(nullIfDeleted);
+          const each = await readSchedule(client, id, handleOf(id).describe()).catch(nullIfDeleted);
           return each && (await withFailure(client, scheduleRow(each.description, each.memo)));
         });
         for (const row of await Promise.all(read)) if (row !== null) rows.push(row);
@@ -99,10 +101,11 @@ export function createSchedules(client: Client, place: SchedulePlace): Schedules
     async update(id, changes) {
       const present = await found(id);
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the run checks the arguments
-      const options = changedOptions(present, changes as ScheduleChanges);
+      const changed = changedOptions(present, changes as ScheduleChanges);
+      const options = await withStoredTarget(client, changed);
       if (changes.agent !== undefined || changes.args !== undefined)
         await assertAgent(client, place, options);
-      await replaceSchedule(client, present.description, options);
+      await replaceSchedule(client, present, options);
     },
     // The server ignores a request with an empty note.
     async pause(id, options = {}) {
@@ -127,6 +130,18 @@ export function createSchedules(client: Client, place: SchedulePlace): Schedules
       await acting(id, (handle) => handle.delete());
     },
   };
+}
+
+/** Returns a described schedule with its memo. Rejects with a `NoScheduleError` if there is none of perdure. */
+async function readSchedule(
+  client: Client,
+  id: string,
+  described: Promise<ScheduleDescription>,
+): Promise<{ readonly description: ScheduleDescription; readonly memo: ScheduleMemo }> {
+  const description = await whenFound(id, described);
+  const memo = await readScheduleMemo(client, description);
+  if (memo !== null) return { description, memo };
+  throw new NoScheduleError(`schedule ${visible(id)} is not a schedule of perdure`);
 }
 
 /**
@@ -163,23 +178,35 @@ async function withFailure<T extends ScheduleRow>(client: Client, row: T): Promi
   }
 }
 
-async function create(client: Client, options: ScheduleOptions, taskQueue: string): Promise<void> {
-  const { id, overlap = 'skip', catchUp, paused } = options;
-  assertScheduleOptions(options);
+/** Returns the options with the id of the run that gets the messages, as the server has it. */
+async function withStoredTarget(
+  client: Client,
+  options: ScheduleOptions,
+): Promise<ScheduleOptions> {
+  const { to } = options;
+  return typeof to === 'string' ? { ...options, to: await storedId(client, to) } : options;
+}
+
+async function create(client: Client, given: ScheduleOptions, taskQueue: string): Promise<void> {
+  assertScheduleOptions(given);
+  const { overlap = 'skip', catchUp, paused } = given;
+  const id = hashedId(client, 'schedule', given.id);
+  const options = await withStoredTarget(client, { ...given, id });
+  const memo = scheduleMemo(options, id === given.id ? {} : { givenId: given.id });
   try {
     await client.schedule.create({
       scheduleId: id,
       spec: scheduleSpec(options),
-      action: scheduleAction(options, taskQueue),
+      action: scheduleAction(client, options, taskQueue),
       policies: {
         overlap: overlapPolicy(overlap),
         ...(catchUp !== undefined && { catchupWindow: toMs(catchUp) }),
       },
-      memo: { [MEMO_KEY]: scheduleMemo(options) },
+      memo: { [MEMO_KEY]: memo },
       ...(paused && { state: { paused } }),
     });
   } catch (error) {
-    throw refusedCreate(error, options);
+    throw refusedCreate(error, given);
   }
 }
 

@@ -13,12 +13,13 @@ import { isObject, textField } from '../../core/text/json.js';
 import { toMs } from '../../core/text/text.js';
 import { decodeArrayFromPayloads } from '../../temporal/sdk-internals.js';
 import type { ListedSchedule } from '../../temporal/server-answers.js';
+import type { GivenNames } from '../../temporal/stored-ids.js';
 import {
   type RunSettings,
   agentName,
   createRunInput,
   runSummary,
-  sharesOf,
+  sharedBy,
 } from '../../updates/start.js';
 import type { SendInput } from '../../workflows/send.js';
 import {
@@ -37,7 +38,10 @@ export interface RecordedTimes extends Pick<ScheduleTimes, 'cron' | 'timeZone'> 
 
 /** A schedule in a list. All times are ISO 8601. */
 export interface ScheduleRow extends RecordedTimes {
+  /** The id that the server has: a hash, if ids are hashed; `givenId` is then the one that the caller chose. */
   readonly id: string;
+  /** The id that the caller chose; absent if `id` is not its hash. */
+  readonly givenId?: string;
   /** Null for a schedule that only sends to an existing run. */
   readonly agent: string | null;
   /** The open run that gets the messages; null if each firing is a run of its own. */
@@ -91,15 +95,18 @@ export interface ScheduleDetails extends ScheduleRow {
  * What perdure records with the action of a schedule, because the server stores the times in
  * another form.
  */
-export interface ScheduleMemo extends RecordedTimes {
+export interface ScheduleMemo extends RecordedTimes, Pick<GivenNames, 'givenId'> {
   readonly agent: string | null;
   readonly to: string | null;
 }
 
 export const MEMO_KEY = 'perdure';
 
-/** Returns the memo of a schedule with these options. */
-export function scheduleMemo(options: ScheduleOptions): ScheduleMemo {
+/** Returns the memo of a schedule with these options, and with the id that the caller chose. */
+export function scheduleMemo(
+  options: ScheduleOptions,
+  { givenId }: Pick<GivenNames, 'givenId'>,
+): ScheduleMemo {
   const { agent, to, cron, every, timeZone } = options;
   return {
     agent: agent === undefined ? null : agentName(agent),
@@ -107,6 +114,7 @@ export function scheduleMemo(options: ScheduleOptions): ScheduleMemo {
     ...(cron !== undefined && { cron }),
     ...(every !== undefined && { everyMs: toMs(every) }),
     ...(timeZone !== undefined && { timeZone }),
+    ...(givenId !== undefined && { givenId }),
   };
 }
 
@@ -131,7 +139,7 @@ export async function readScheduleMemo(
 /** Returns a recorded value as a memo; null if it is none, for example one of another program. */
 export function toScheduleMemo(value: unknown): ScheduleMemo | null {
   if (!isObject(value)) return null;
-  const { agent, to, cron, everyMs, timeZone } = value;
+  const { agent, to, cron, everyMs, timeZone, givenId } = value;
   if (agent !== null && typeof agent !== 'string') return null;
   if (to !== null && typeof to !== 'string') return null;
   if (cron !== undefined && typeof cron !== 'string') return null;
@@ -143,6 +151,7 @@ export function toScheduleMemo(value: unknown): ScheduleMemo | null {
     ...(cron !== undefined && { cron }),
     ...(everyMs !== undefined && { everyMs }),
     ...(timeZone !== undefined && { timeZone }),
+    ...(typeof givenId === 'string' && { givenId }),
   };
 }
 
@@ -195,6 +204,7 @@ function firing({ action, scheduledAt, takenAt }: ScheduleExecutionResult): Firi
 
 /** Returns what a firing does: it starts a task run or sends a message. Throws an `InputError`. */
 export function scheduleAction(
+  client: Client,
   { id, agent, message, to, ...rest }: ScheduleOptions,
   taskQueue: string,
 ): ScheduleOptionsAction & {
@@ -206,13 +216,13 @@ export function scheduleAction(
   if (to === undefined) {
     if (agent === undefined)
       throw new InputError('agent: expected the name of an agent, got none; add it');
-    const input = createRunInput(agent, { ...settings, message });
+    const { input, shares } = sharedBy(client, createRunInput(agent, { ...settings, message }));
     return {
       ...common,
       workflowType: 'agent',
       args: [input],
       staticSummary: runSummary(input),
-      ...sharesOf(input),
+      ...shares,
     };
   }
   if (agent === undefined && Object.keys(settings).length > 0) {
@@ -223,7 +233,10 @@ export function scheduleAction(
   }
   const problem = askProblem({ message });
   if (problem !== null) throw new InputError(problem);
-  const start = agent === undefined ? null : createRunInput(agent, { ...settings, open: true });
+  const start =
+    agent === undefined
+      ? null
+      : sharedBy(client, createRunInput(agent, { ...settings, open: true })).input;
   const input: SendInput = { to, message, ...(start && { start }) };
   const staticSummary = workflowSummary(`to ${visible(to)}: ${visible(message)}`);
   return { ...common, workflowType: 'send', args: [input], staticSummary };

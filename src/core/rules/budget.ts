@@ -8,6 +8,8 @@ export interface SharedBudget {
   readonly of: 'tenant' | 'tag';
   /** The tenant, or the tag. */
   readonly name: string;
+  /** The hash that the server has in place of the name of the tenant; absent if it has the name. */
+  readonly stored?: string;
   readonly unit: BudgetUnit;
   readonly limit: number;
 }

@@ -87,6 +87,10 @@ export interface RunStatus {
   readonly agent: string;
   /** For whom the run works; absent without a tenant. */
   readonly tenant?: string;
+  /** The id that the caller chose, if `id` is its hash (`hashIds` of `encryption`). */
+  readonly givenId?: string;
+  /** The tenant that the caller named, if `tenant` is its hash. */
+  readonly givenTenant?: string;
   /** What the run is doing; after its end `done`, and `outcome.status` says how it ended. */
   readonly status: RunPhase;
   /** The outcome's reason, or why the run is blocked; null while it is working. */

@@ -158,6 +158,9 @@ export type AgentRunInput<
  * Rejects with the `ChildWorkflowFailure` of a run that left no outcome because it was terminated,
  * and when your own workflow is canceled.
  *
+ * A workflow has no keys, so `workflowId` and `tenant` are not hashed by `hashIds` of `encryption`: put nothing
+ * secret into them.
+ *
  * @example
  * ```ts
  * import { runAgent } from 'perdure/workflow';

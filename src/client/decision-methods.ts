@@ -1,0 +1,100 @@
+import type { Client } from '@temporalio/client';
+import { toLimits } from '../core/input/input.js';
+import type { BlobStore } from '../storage/blob-store.js';
+import {
+  cancelTurn,
+  closeRun,
+  pauseRun,
+  requestUndo,
+  resolveRequests,
+  resumeRun,
+  revokeGrant,
+  setLimits,
+} from '../updates/decide.js';
+import { claimed, type withActor } from './client-types.js';
+import {
+  type CancelOptions,
+  type ControlMethods,
+  type DecisionMethods,
+  type OpenRequestFilter,
+  type RunLike,
+  cancelRun,
+  signalAllRuns,
+} from './control.js';
+import { type RequestFilter, listRequests, readRequest } from './requests.js';
+import { storedId } from './run-ids.js';
+
+type WithBy = ReturnType<typeof withActor>;
+
+/** Returns the methods that control runs. */
+export function controlMethods(client: Client, withBy: WithBy): ControlMethods {
+  function cancel(run: RunLike<unknown>): Promise<void>;
+  function cancel(run: RunLike<unknown>, options: CancelOptions): Promise<number>;
+  async function cancel(run: RunLike<unknown>, options?: CancelOptions): Promise<number | void> {
+    if (options === undefined) return await cancelRun(client, await storedId(client, run));
+    const { turn, ...rest } = { ...options, ...withBy('cancel', options) };
+    const id = await storedId(client, run);
+    return await cancelTurn(client, id, { ...rest, ...(turn !== true && { turn }) });
+  }
+  return {
+    async pause(run, options) {
+      const how = withBy('pause', options);
+      await pauseRun(client, await storedId(client, run), how);
+    },
+    async resume(run, options) {
+      const how = withBy('resume', options);
+      await resumeRun(client, await storedId(client, run), how);
+    },
+    cancel,
+    async close(run, options) {
+      const how = withBy('close', options);
+      await closeRun(client, await storedId(client, run), how);
+    },
+    async setLimits(run, limits, options) {
+      const [checked, how] = [toLimits(limits), withBy('setLimits', options)];
+      return await setLimits(client, await storedId(client, run), checked, how);
+    },
+  };
+}
+
+/** Returns the methods that show and decide requests. `by`: whose client it is. */
+export function decisionMethods(
+  client: Client,
+  {
+    withBy,
+    by,
+    blobs,
+  }: { readonly withBy: WithBy; readonly by: string | undefined; readonly blobs: BlobStore },
+): DecisionMethods {
+  return {
+    requests: async (filter = {}) => await listRequests(client, await storedFilter(client, filter)),
+    request: async (run, id) =>
+      await readRequest(client, { run: await storedId(client, run), id }, blobs),
+    resolve: async (run, decisions, options) => {
+      const [made, how] = [claimed(decisions), withBy('resolve', options)];
+      return await resolveRequests(client, await storedId(client, run), made, how);
+    },
+    revoke: async (run, grant, options) => {
+      const how = withBy('revoke', options);
+      return await revokeGrant(client, await storedId(client, run), grant, how);
+    },
+    undo: async (run, options) => {
+      const how = withBy('undo', options);
+      return await requestUndo(client, await storedId(client, run), how);
+    },
+    pauseAll: (options) => signalAllRuns(client, 'pause', { ...(by && { by }), ...options }),
+    resumeAll: (options) => signalAllRuns(client, 'resume', { ...(by && { by }), ...options }),
+  };
+}
+
+/** Returns a filter of requests with the ids of its runs, as the server has them. */
+export async function storedFilter(
+  client: Client,
+  { agent, root, run }: OpenRequestFilter,
+): Promise<RequestFilter> {
+  return {
+    agent,
+    ...(root !== undefined && { root: await storedId(client, root) }),
+    ...(run !== undefined && { run: await storedId(client, run) }),
+  };
+}
