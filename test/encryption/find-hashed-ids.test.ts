@@ -57,7 +57,7 @@ beforeAll(async () => {
   server = await startTestServer();
   const keys = { [KEYS_VARIABLE]: `k1:${k1},k2:${k2}` };
   env = { ...server.env, ...keys, [HASH_IDS_VARIABLE]: 'k1' };
-  cli.start(['worker'], { env });
+  await cli.start(['worker'], { env }).prints('with 1 agent: clerk');
   client = await openClient({ env });
 });
 afterAll(async () => {
