@@ -4,7 +4,7 @@ import { HASH_IDS_VARIABLE } from '../encryption/hashed-ids.js';
 import type { Archive } from '../storage/blob-store.js';
 import { isUnanswered } from '../temporal/grpc.js';
 import { describeWorkflow } from '../temporal/server-answers.js';
-import { type GivenNames, hashedId, idHashingOf, isHashedId } from '../temporal/stored-ids.js';
+import { type GivenNames, idHashingOf, isHashedId, storedForms } from '../temporal/stored-ids.js';
 import { assertRunId, newRunId } from '../updates/start.js';
 import { type RunLike, idOf } from './control.js';
 
@@ -29,8 +29,8 @@ export async function storedId(
   const hashing = idHashingOf(client);
   if (hashing === null || typeof id !== 'string' || isHashedId(id)) return id;
   if (id.startsWith(CLEAR)) return id.slice(CLEAR.length);
-  const hashed = hashedId(client, 'run', id);
-  if (hashing.isStrict || (await stateOf(client, hashed)) !== null) return hashed;
+  const [hashed, before] = storedForms(hashing, 'run', id);
+  if (before === undefined || (await stateOf(client, hashed)) !== null) return hashed;
   if ((await stateOf(client, id)) !== null) return id;
   const { namespace } = client.options;
   const isArchived = async (one: string): Promise<boolean> =>
@@ -69,16 +69,15 @@ export async function nameRun(
     readonly reuseId?: boolean | undefined;
   },
 ): Promise<RunName> {
-  const hashing = idHashingOf(client);
   const given = id ?? newRunId(agent);
   assertRunId(given);
-  const hashed = hashedId(client, 'run', given);
+  const [hashed, before] = storedForms(idHashingOf(client), 'run', given);
   if (hashed === given) return { id: given };
   const name = { id: hashed, givenId: given };
-  if (id === undefined || hashing?.isStrict !== false) return name;
-  if ((await stateOf(client, hashed)) !== null) return name;
-  const before = await stateOf(client, given);
-  const isTaken = before === 'open' || (before === 'ended' && !reuseId);
+  const isNew = id === undefined || before === undefined;
+  if (isNew || (await stateOf(client, hashed)) !== null) return name;
+  const state = await stateOf(client, before);
+  const isTaken = state === 'open' || (state === 'ended' && !reuseId);
   return isTaken ? { id: given } : name;
 }
 
@@ -103,11 +102,10 @@ export async function findSchedule(
   const hashing = idHashingOf(client);
   if (hashing === null || isHashedId(id)) return await describe(id);
   if (id.startsWith(CLEAR)) return await describe(id.slice(CLEAR.length));
-  const hashed = hashedId(client, 'schedule', id);
+  const [hashed, before] = storedForms(hashing, 'schedule', id);
   return await describe(hashed).catch(async (error: unknown) => {
-    const isUnknown = error instanceof ScheduleNotFoundError && !hashing.isStrict;
-    if (!isUnknown) throw error;
-    return await describe(id);
+    if (before === undefined || !(error instanceof ScheduleNotFoundError)) throw error;
+    return await describe(before);
   });
 }
 

@@ -7,6 +7,7 @@ import { deletedRunMessage } from '../history/read-run.js';
 import type { Archive } from '../storage/blob-store.js';
 import { CHANNEL_OPTIONS, type ConnectionTarget } from '../temporal/connection.js';
 import { GRPC, grpcCode } from '../temporal/grpc.js';
+import { type IdHashing, storedForms } from '../temporal/stored-ids.js';
 import { type LiveHub, hubSource } from './hub.js';
 import { type Exchange, type Route, liveResponse, startHttpServer } from './http-server.js';
 import type { ListenSettings, Refusal } from './live-options.js';
@@ -32,6 +33,7 @@ const UNAVAILABLE: Refusal = {
 function eventsRoute(
   streams: () => Promise<RunStreams>,
   deleted: (id: string) => Promise<string | null>,
+  hashing: IdHashing | null,
 ): Route {
   /** Most readers get the same event objects, so each is serialized once. */
   const serialized = new WeakMap<StreamEvent, string>();
@@ -47,9 +49,10 @@ function eventsRoute(
     const { response } = exchange;
     const gone = new AbortController();
     response.once('close', () => gone.abort());
-    const opened = await openInTime(streams, exchange, gone.signal);
+    const ids = storedForms(hashing, 'run', exchange.requested.id);
+    const opened = await openInTime(streams, exchange, { ids, signal: gone.signal });
     if ('status' in opened) {
-      const message = opened.status === 404 ? await deleted(exchange.requested.id) : null;
+      const message = opened.status === 404 ? await deleted(ids[0] ?? '') : null;
       return message === null ? opened : { status: 410, message };
     }
     if (gone.signal.aborted) {
@@ -99,10 +102,10 @@ function* packets(texts: readonly string[]): Generator<string> {
 /** Opens the stream, or returns a refusal after `openMs`. */
 async function openInTime(
   streams: () => Promise<RunStreams>,
-  { requested: { id, after }, limits: { openMs } }: Exchange,
-  signal: AbortSignal,
+  { requested: { after }, limits: { openMs } }: Exchange,
+  { ids, signal }: { readonly ids: readonly string[]; readonly signal: AbortSignal },
 ): Promise<OpenedStream | Refusal> {
-  const opening = streams().then((all) => openStream(all, id, { after, signal }));
+  const opening = streams().then((all) => openNamed(all, ids, { after, signal }));
   const late = new AbortController();
   const timeout = pause(openMs, null, { signal: late.signal }).catch(() => null);
   const opened = await Promise.race([opening, timeout]);
@@ -111,6 +114,18 @@ async function openInTime(
   // It may still open after the refusal was sent.
   opening.then((stream) => 'close' in stream && stream.close()).catch(() => undefined);
   return UNAVAILABLE;
+}
+
+/** Opens the stream of the run that a caller names: by the hash of the id, else by the id, as the client does. */
+async function openNamed(
+  streams: RunStreams,
+  ids: readonly string[],
+  options: Parameters<typeof openStream>[2],
+): Promise<OpenedStream | Refusal> {
+  const [id = '', ...others] = ids;
+  const opened = await openStream(streams, id, options);
+  const isUnknown = 'status' in opened && opened.status === 404;
+  return isUnknown && others.length > 0 ? await openNamed(streams, others, options) : opened;
 }
 
 async function openStream(
@@ -151,6 +166,7 @@ export async function startLiveServer(
     archive,
     hosts = [],
     converter = {},
+    hashing = null,
   }: {
     readonly hub: LiveHub;
     readonly target: ConnectionTarget;
@@ -162,6 +178,8 @@ export async function startLiveServer(
     readonly hosts?: readonly string[];
     /** With a codec, if payloads are encrypted. */
     readonly converter?: Partial<Pick<ClientOptions, 'dataConverter'>>;
+    /** How ids are hashed; null if they are in clear. */
+    readonly hashing?: IdHashing | null;
   },
 ): Promise<LiveServer> {
   const codecs = converter.dataConverter?.payloadCodecs ?? [];
@@ -177,6 +195,7 @@ export async function startLiveServer(
     events: eventsRoute(
       async () => (await (opened ??= open())).streams,
       async (id) => await deletedRunMessage(archive, { namespace: target.namespace, id }),
+      hashing,
     ),
     deltas: deltasRoute(hub, { codecs, namespace: target.namespace }),
   });

@@ -45,6 +45,19 @@ export function hashedWith(hashing: IdHashing | null, kind: IdKind, id: string):
   return hashing.hash(kind, id);
 }
 
+/**
+ * Returns the ids under which the server may have what a caller names, the first one first: the hash, and the id itself
+ * if it may be from before ids were hashed.
+ */
+export function storedForms(
+  hashing: IdHashing | null,
+  kind: IdKind,
+  id: string,
+): readonly [string, ...string[]] {
+  const hashed = hashedWith(hashing, kind, id);
+  return hashed === id || hashing?.isStrict !== false ? [hashed] : [hashed, id];
+}
+
 /** The field of a memo, which is encrypted, with what a caller has chosen. */
 const MEMO_FIELD = 'given';
 

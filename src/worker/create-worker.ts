@@ -93,7 +93,7 @@ async function start(
   );
   const { address, namespace } = target;
   const taskQueue = options.taskQueue ?? resolveTaskQueue(config, env);
-  const { converter, interceptors, loadCode, hide } = encryptionOf(options);
+  const { converter, interceptors, loadCode, hide, hashing } = encryptionOf(options);
   const deployed = await toWorkerBuild(options, { address, namespace, loadCode });
   const { live = false } = options;
   const liveOptions = live === false ? null : resolveLiveOptions(live, env);
@@ -107,7 +107,7 @@ async function start(
   try {
     const hosts = readLiveHosts(env);
     const archive = options.archive ?? openStores(home, env).archive;
-    const place = { hub, target, taskQueue, home, archive, hosts, converter };
+    const place = { hub, target, taskQueue, home, archive, hosts, converter, hashing };
     liveServer = liveOptions && (await openLiveServer(liveOptions, place));
     const worker = await Worker.create({
       connection,
@@ -163,7 +163,8 @@ function encryptionOf({ config, env, workflowBundle, interceptors: given }: Work
     return keyring === null ? bundle : await sealedWorkflowCode(bundle);
   };
   const interceptors = withTraces(keyring === null ? given : sealedFailures(given));
-  return { converter: dataConverter(keyring), interceptors, loadCode, hide };
+  const hashing = keyring?.ids ?? null;
+  return { converter: dataConverter(keyring), interceptors, loadCode, hide, hashing };
 }
 
 const doNothing = (): void => undefined;

@@ -52,12 +52,18 @@ const cli = await commandLine();
 let server: TestServer;
 let env: Record<string, string>;
 let client: PerdureClient;
+/** The address of the worker's live streams. */
+let live: string;
 beforeAll(async () => {
   await writeFile(join(cli.folder, 'perdure.config.mjs'), CONFIG);
   server = await startTestServer();
   const keys = { [KEYS_VARIABLE]: `k1:${k1},k2:${k2}` };
   env = { ...server.env, ...keys, [HASH_IDS_VARIABLE]: 'k1' };
-  await cli.start(['worker'], { env }).prints('with 1 agent: clerk');
+  const worker = cli.start(['worker'], { env });
+  await worker.prints('with 1 agent: clerk');
+  await worker.prints('Live stream: GET ');
+  const [, address = ''] = /Live stream: GET (http:\/\/[\d.:]+)/.exec(worker.stderr()) ?? [];
+  live = address;
   client = await openClient({ env });
 });
 afterAll(async () => {
@@ -122,6 +128,11 @@ test('a run is found by the id that its caller chose, and by the one that is pri
   const types: string[] = [];
   for await (const event of client.events(given)) types.push(event.type);
   expect(types.at(-1)).toBe('run-ended');
+  for (const name of [given, id]) {
+    const response = await fetch(`${live}/runs/${encodeURIComponent(name)}/events`);
+    expect(response.status).toBe(200);
+    expect(await response.text()).toContain('"run-ended"');
+  }
 });
 
 test('commands find a run by both ids, and show both', async () => {
