@@ -104,7 +104,7 @@ export function AgentsPage({ name }) {
   if (value && !chosen) return html`<${Empty} title="No agents"><p>The configuration lists none that you may use.</p><//>`;
   if (!chosen) return html`<p class="loading">Loading …</p>`;
   return html`<div class="agents">
-    <nav class="list" aria-label="agents">${agents.map((one) => html`<a key=${one.name} class=${one === chosen ? 'on' : ''} href=${`#/agents/${encodeURIComponent(one.name)}`}><b>${one.name}</b>${one.graph && html` <span class="pill calm">graph</span>`}<small>${visible(one.description)}</small></a>`)}</nav>
+    <nav class="list" aria-label="agents">${agents.map((one) => html`<a key=${one.name} class=${one === chosen ? 'on' : ''} aria-current=${one === chosen && 'page'} href=${`#/agents/${encodeURIComponent(one.name)}`}><b>${one.name}</b>${one.graph && html` <span class="pill calm">graph</span>`}<small>${visible(one.description)}</small></a>`)}</nav>
     <section>
       <h1>${chosen.name}</h1>
       ${chosen.description && html`<p class="lead">${visible(chosen.description)}</p>`}

@@ -152,13 +152,14 @@ function App() {
   if (me.error && !me.value) return html`<main><${Failure} error=${me.error} /></main>`;
   const tab = { chat: 'run' }[page] ?? page;
   const count = inbox.value?.requests.length ?? 0;
-  const link = (name, words) => html`<a href=${`#/${name}`} class=${tab === name || (name === 'runs' && tab === 'run') || (name === 'inbox' && tab === '') ? 'on' : ''}>${words}</a>`;
+  const isOn = (name) => tab === name || (name === 'runs' && tab === 'run') || (name === 'inbox' && tab === '');
+  const link = (name, words) => html`<a href=${`#/${name}`} class=${isOn(name) ? 'on' : ''} aria-current=${isOn(name) && 'page'}>${words}</a>`;
   return html`
     <header class="top">
-      <a class="brand" href="#/inbox"><img src="/console/icon.svg" alt="" width="22" height="22" /><b>perdure</b></a>
+      <a class="brand" href="#/inbox" aria-label="perdure"><img src="/console/icon.svg" alt="" width="22" height="22" /><b>perdure</b></a>
       <nav aria-label="pages">${link('inbox', html`Inbox${count > 0 && html` <span class="count">${count}</span>`}`)}${link('runs', 'Runs')}${link('agents', 'Agents')}</nav>
       <span class="me">
-        <button class="quiet" onClick=${changeTheme} title="light, dark, or as the system">${{ auto: '◐', light: '☀', dark: '☾' }[theme]}</button>
+        <button class="quiet" onClick=${changeTheme} title="light, dark, or as the system" aria-label=${`colors: ${theme}`}>${{ auto: '◐', light: '☀', dark: '☾' }[theme]}</button>
         ${me.value && html`<span title=${me.value.verified ? 'verified by its key' : 'this server has no keys'}>${visible(me.value.name.replace(/^unverified:os-user:/, ''))}</span>`}
       </span>
     </header>

@@ -66,7 +66,7 @@ export function Graph({ id, version }) {
   if (!value) return html`<p class="loading">Drawing …</p>`;
   const { places, width, height } = layout(value);
   const marker = (name) => html`<marker id=${name} viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0,0 L8,4 L0,8 z" /></marker>`;
-  return html`<div class="drawing"><svg viewBox=${`0 0 ${width} ${height}`} width=${width} height=${height} role="img" aria-label="the graph of the run">
+  return html`<div class="drawing" tabindex="0" role="group" aria-label="graph"><svg viewBox=${`0 0 ${width} ${height}`} width=${width} height=${height} role="img" aria-label="the graph of the run">
     <defs>${marker('arrow')}${marker('arrow-taken')}</defs>
     ${value.edges.map((edge) => html`<${Edge} edge=${edge} places=${places} width=${width} />`)}
     ${value.nodes.map((node) => {

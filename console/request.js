@@ -39,11 +39,11 @@ function Shown({ request }) {
       </figure>`,
     )}
     ${/^https?:/.test(request.url ?? '') && html`<p><a href=${request.url} target="_blank" rel="noopener noreferrer">Open ${new URL(request.url).host}</a></p>`}
-    ${view.arguments.length > 0 && html`<h4>Exactly what will be executed</h4><div class="exact"><${Rows} rows=${view.arguments} /></div>`}
-    ${view.parsed && html`<h4>What the tool gets</h4><div class="exact"><${Rows} rows=${view.parsed} /></div>`}
+    ${view.arguments.length > 0 && html`<h2>Exactly what will be executed</h2><div class="exact"><${Rows} rows=${view.arguments} /></div>`}
+    ${view.parsed && html`<h2>What the tool gets</h2><div class="exact"><${Rows} rows=${view.parsed} /></div>`}
     ${view.actions.map(
       (action) => html`<section class="action" key=${action.id}>
-        <h4><code>${action.id}</code> ${action.tool} ${action.asks && html`<span class="pill asks">needs approval</span>`}</h4>
+        <h2><code>${action.id}</code> ${action.tool} ${action.asks && html`<span class="pill asks">needs approval</span>`}</h2>
         <div class="exact"><${Rows} rows=${action.arguments} /></div>
       </section>`,
     )}

@@ -107,9 +107,9 @@ function Live({ live }) {
 function Panel({ item, onClose }) {
   const close = useRef(null);
   useEffect(() => close.current?.focus(), [item]);
-  const part = (title, text, isCode = true) => (text === undefined || text === null || text === '' ? null : html`<h4>${title}</h4>${isCode ? html`<pre>${pretty(text)}</pre>` : html`<p class="prose">${visible(text)}</p>`}`);
+  const part = (title, text, isCode = true) => (text === undefined || text === null || text === '' ? null : html`<h3>${title}</h3>${isCode ? html`<pre tabindex="0">${pretty(text)}</pre>` : html`<p class="prose">${visible(text)}</p>`}`);
   return html`<aside class="panel" aria-label="step">
-    <header><h3>${item.type === 'call' ? visible(item.call.name) : KINDS[item.type]}</h3><button ref=${close} class="quiet" onClick=${onClose} aria-label="Close">✕</button></header>
+    <header><h2>${item.type === 'call' ? visible(item.call.name) : KINDS[item.type]}</h2><button ref=${close} class="quiet" onClick=${onClose} aria-label="Close">✕</button></header>
     ${item.type === 'call' && html`
       ${part('Arguments', item.call.arguments)}
       ${part('Result', item.result?.text)}
@@ -117,12 +117,12 @@ function Panel({ item, onClose }) {
       ${item.result?.blob && html`<p class="hint">This is the beginning and the end; the whole result has ${item.result.blob.bytes} bytes.</p>`}
     `}
     ${item.type !== 'call' && part(item.title ?? 'Text', item.text, false)}
-    ${item.struck?.map((text) => html`<h4>Does not count</h4><p class="prose"><del>${visible(text)}</del></p>`)}
-    ${item.calls?.length > 0 && html`<h4>Calls</h4><ul class="plain">${item.calls.map(({ name, summary }) => html`<li><code>${visible(name)}</code> ${summary ? visible(summary) : ''}</li>`)}</ul>`}
+    ${item.struck?.map((text) => html`<h3>Does not count</h3><p class="prose"><del>${visible(text)}</del></p>`)}
+    ${item.calls?.length > 0 && html`<h3>Calls</h3><ul class="plain">${item.calls.map(({ name, summary }) => html`<li><code>${visible(name)}</code> ${summary ? visible(summary) : ''}</li>`)}</ul>`}
     ${item.problem && part('Problem', item.problem, false)}
     ${item.why && part('Why', item.why, false)}
     ${item.outcome && html`${part('Answer', item.outcome.answer, false)}${part('Error', item.outcome.error, false)}`}
-    ${item.usage && html`<h4>Usage</h4><dl class="rows"><div><dt>input</dt><dd>${item.usage.inputTokens} tokens</dd></div><div><dt>output</dt><dd>${item.usage.outputTokens} tokens</dd></div><div><dt>cost</dt><dd>${money(item.usage.costUsd)}</dd></div></dl>`}
+    ${item.usage && html`<h3>Usage</h3><dl class="rows"><div><dt>input</dt><dd>${item.usage.inputTokens} tokens</dd></div><div><dt>output</dt><dd>${item.usage.outputTokens} tokens</dd></div><div><dt>cost</dt><dd>${money(item.usage.costUsd)}</dd></div></dl>`}
     <dl class="rows"><div><dt>at</dt><dd>${new Date(item.from).toLocaleString()}</dd></div>${item.to !== null && item.to > item.from && html`<div><dt>took</dt><dd>${duration(item.to - item.from)}</dd></div>`}</dl>
   </aside>`;
 }
@@ -168,7 +168,7 @@ function Header({ id, run, page }) {
       <span>${view.usage.known ? money(view.usage.costUsd) : 'cost unknown'}</span>
       ${status?.doing && html`<span class="doing">${visible(status.doing)}</span>`}
     </p>
-    ${isOpen && html`<nav class="sub"><a class=${page === 'run' ? 'on' : ''} href=${runLink(id)}>Steps</a><a class=${page === 'chat' ? 'on' : ''} href=${runLink(id, 'chat')}>Chat</a></nav>`}
+    ${isOpen && html`<nav class="sub" aria-label="views of the run"><a class=${page === 'run' ? 'on' : ''} aria-current=${page === 'run' && 'page'} href=${runLink(id)}>Steps</a><a class=${page === 'chat' ? 'on' : ''} aria-current=${page === 'chat' && 'page'} href=${runLink(id, 'chat')}>Chat</a></nav>`}
     ${status?.message && status.status !== 'waiting_decision' && status.status !== 'done' && html`<p class=${`fix ${status.status}`}>${visible(status.message)}</p>`}
     ${status?.outcome?.error && html`<p class="fix blocked">${visible(status.outcome.error)}</p>`}
   </header>`;
