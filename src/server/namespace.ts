@@ -12,6 +12,8 @@ import { LOOPBACK, RETENTION_HOURS, messageOf } from './server-settings.js';
 const KEYWORD = 2;
 const POLL_MS = 50;
 const APPEAR_LIMIT_MS = 30_000;
+/** Each service of the server reads changed namespaces every 2 s, and refuses attributes that it does not know. */
+const REFRESHED_MS = 2_500;
 
 /**
  * Creates a namespace of the embedded server if needed, and sets its search attributes and
@@ -67,16 +69,27 @@ async function attributeTypes(
 
 async function addSearchAttributes(connection: Connection, namespace: string): Promise<void> {
   const missing = await missingSearchAttributes(connection, namespace);
-  if (missing.length === 0) return;
-  await connection.operatorService
-    .addSearchAttributes({
-      namespace,
-      searchAttributes: Object.fromEntries(missing.map((name) => [name, KEYWORD])),
-    })
-    .catch(ignoreCode(GRPC.alreadyExists));
+  if (missing.length > 0) {
+    await connection.operatorService
+      .addSearchAttributes({
+        namespace,
+        searchAttributes: Object.fromEntries(missing.map((name) => [name, KEYWORD])),
+      })
+      .catch(ignoreCode(GRPC.alreadyExists));
+    await waitUntil(
+      async () => (await missingSearchAttributes(connection, namespace)).length === 0,
+      `search attributes ${missing.join(', ')} did not appear in namespace ${namespace}`,
+    );
+    await sleep(REFRESHED_MS);
+  }
+  // Another process may have added them a moment ago.
+  const query = SEARCH_ATTRIBUTES.map((name) => `${name} = ''`).join(' OR ');
   await waitUntil(
-    async () => (await missingSearchAttributes(connection, namespace)).length === 0,
-    `search attributes ${missing.join(', ')} did not appear in namespace ${namespace}`,
+    async () =>
+      (await connection.workflowService
+        .countWorkflowExecutions({ namespace, query })
+        .catch(ignoreCode(GRPC.invalidArgument))) !== undefined,
+    `search attributes cannot be used in namespace ${namespace}`,
   );
 }
 

@@ -64,19 +64,27 @@ describe('the embedded server', () => {
     expect(await record()).toMatchObject({ pid: server.pid, version: server.version });
   });
 
-  test('creates another namespace with its search attributes', async () => {
-    const team = await ensureServer({ home, adoptDefault: false, namespace: 'team' });
-    expect(team.namespace).toBe('team');
-    const { connection, workflow } = await client(team.address, 'team');
-    expect(await retentionHours(connection, 'team')).toBe(720);
-    expect(await missingSearchAttributes(connection, 'team')).toEqual([]);
-    const handle = await workflow.start('anything', {
-      taskQueue: 'nobody',
-      workflowId: 'labelled',
-      typedSearchAttributes: [{ key: agentName, value: 'files' }],
-    });
-    const { typedSearchAttributes } = await handle.describe();
-    expect(typedSearchAttributes.get(agentName)).toBe('files');
+  test('creates another namespace with its search attributes, which its callers can use at once', async () => {
+    const ensureTeam = async (workflowId: string): Promise<void> => {
+      const team = await ensureServer({ home, adoptDefault: false, namespace: 'team' });
+      expect(team.namespace).toBe('team');
+      const { connection, workflow } = await client(team.address, 'team');
+      expect(await retentionHours(connection, 'team')).toBe(720);
+      expect(await missingSearchAttributes(connection, 'team')).toEqual([]);
+      const handle = await workflow.start('anything', {
+        taskQueue: 'nobody',
+        workflowId,
+        typedSearchAttributes: [{ key: agentName, value: 'files' }],
+      });
+      const { typedSearchAttributes } = await handle.describe();
+      expect(typedSearchAttributes.get(agentName)).toBe('files');
+    };
+    const first = ensureTeam('first');
+    // The second caller finds the attributes before the server accepts them.
+    const { connection } = await client(server.address);
+    const missing = () => missingSearchAttributes(connection, 'team').catch(() => null);
+    await expect.poll(missing, { interval: 5, timeout: 20_000 }).toEqual([]);
+    await Promise.all([first, ensureTeam('second')]);
   });
 
   test('is not started again on the database of a moved folder', async () => {
