@@ -67,7 +67,7 @@ async function installOnce(folder: string, options: readonly string[]): Promise<
     );
     if (!isMine) {
       const since = await stat(draft).catch(() => null);
-      if (since !== null && Date.now() - since.birthtimeMs > DEAD_MS)
+      if (since !== null && Date.now() - since.mtimeMs > DEAD_MS)
         await rm(draft, { recursive: true });
       await pause(LOOK_MS);
       continue;
