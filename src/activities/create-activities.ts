@@ -14,7 +14,7 @@ import type { RememberInput } from '../core/state/turn.js';
 import { isObject, sha256Hex } from '../core/text/json.js';
 import { archiveHistory } from '../history/read-run.js';
 import { redact, redactJson, redactMessage } from '../secrets/redact.js';
-import { type Archive, ArchiveError, within } from '../storage/blob-store.js';
+import { type Archive, ArchiveError, blobsOfRun, within } from '../storage/blob-store.js';
 import { normalizeError } from '../tools/result/plain.js';
 import { askOrStartWorker, askWorker } from '../updates/ask.js';
 import { wakeIfMoved } from '../updates/wake.js';
@@ -188,23 +188,29 @@ function failureOf(context: Context, thrown: unknown, failures: number): Applica
 }
 
 /** Creates the activities of a worker. */
-export function createActivities(deps: ActivityDependencies): Activities & ProbeActivities {
+export function createActivities(all: ActivityDependencies): Activities & ProbeActivities {
+  /** Runs an activity, whose texts belong to the run that has scheduled it. */
+  const activity = <I, O>(run: (deps: ActivityDependencies, input: I) => Promise<O>) =>
+    withSafeErrors(async (input: I) => {
+      const { workflowId = '' } = Context.current().info.workflowExecution ?? {};
+      return await run({ ...all, blobs: blobsOfRun(all.blobs, workflowId) }, input);
+    });
   return {
-    listPerdureAgents: async () => deps.agents.names,
-    loadAgent: withSafeErrors((input) =>
+    listPerdureAgents: async () => all.agents.names,
+    loadAgent: activity((deps, input) =>
       observeLoad(Context.current(), input, () => loadAgent(deps, input)),
     ),
-    callModel: withSafeErrors((input) => callModel(deps, input)),
-    runTool: withSafeErrors((input) => runTool(deps, input)),
-    runReads: withSafeErrors((input) => runReads(deps, input)),
-    retrieveDocuments: withSafeErrors((input) => retrieveDocuments(deps, input)),
-    rememberTurn: withSafeErrors((input) => rememberTurn(deps, input)),
-    archiveMessages: withSafeErrors((input) => archiveMessages(deps, input)),
-    forkMessages: withSafeErrors((input) => forkMessages(deps, input)),
-    runFunction: withSafeErrors((input) => runFunction(deps, input)),
-    checkBlob: withSafeErrors((input) => checkBlob(deps, input)),
-    checkDecision: withSafeErrors((input) => checkDecision(deps, input)),
-    notifyRequest: withSafeErrors((input) => notifyRequest(deps, input)),
+    callModel: activity(callModel),
+    runTool: activity(runTool),
+    runReads: activity(runReads),
+    retrieveDocuments: activity(retrieveDocuments),
+    rememberTurn: activity(rememberTurn),
+    archiveMessages: activity(archiveMessages),
+    forkMessages: activity(forkMessages),
+    runFunction: activity(runFunction),
+    checkBlob: activity(checkBlob),
+    checkDecision: activity(checkDecision),
+    notifyRequest: activity(notifyRequest),
     askRun: withSafeErrors(askRun),
     followRun: withSafeErrors(followRun),
   };

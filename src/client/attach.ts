@@ -16,7 +16,7 @@ import { describeValue } from '../core/state/summaries.js';
 import { type Json, isObject } from '../core/text/json.js';
 import { detectMediaType, jsonText, show, wellFormed } from '../core/text/text.js';
 import type { Attachment } from '../core/transcript/messages.js';
-import type { BlobStore } from '../storage/blob-store.js';
+import { type BlobStore, blobsOfRun } from '../storage/blob-store.js';
 import {
   NotAttachedError,
   bindAttachments,
@@ -33,6 +33,11 @@ export interface AttachOptions {
   readonly mediaType?: string;
   /** The file name that the model sees. */
   readonly name?: string;
+  /**
+   * The tenant of the run to which it will be sent. Needed only if that tenant has an encryption key of its
+   * own, which then encrypts the bytes from the beginning.
+   */
+  readonly tenant?: string;
 }
 
 /**
@@ -49,7 +54,7 @@ export const MAX_ATTACHED_BYTES = 20 * 1024 * 1024;
 export async function attach(
   blobs: BlobStore,
   bytes: Uint8Array,
-  { mediaType: given, name }: AttachOptions,
+  { mediaType: given, name, tenant }: AttachOptions,
 ): Promise<Attachment> {
   if (bytes.length === 0 || bytes.length > MAX_ATTACHED_BYTES) {
     throw new InputError(`attach: expected 1 to ${MAX_ATTACHED_BYTES} bytes, got ${bytes.length}`);
@@ -60,7 +65,8 @@ export async function attach(
       'attach: expected bytes of a known type; give `mediaType`, e.g. "text/csv"',
     );
   }
-  const blob = await storeUpload(blobs, Buffer.from(bytes).toString('base64'));
+  const own = tenant === undefined ? blobs : blobsOfRun(blobs, `${tenant}/`);
+  const blob = await storeUpload(own, Buffer.from(bytes).toString('base64'));
   const type = mediaType.startsWith('image/') ? 'image' : 'file';
   return { type, blob, mediaType, ...(name !== undefined && { name }) };
 }
@@ -149,7 +155,7 @@ async function storeArtifact(
       `${at}: expected at most ${MAX_BYTES} bytes, got ${bytes}; write it to a file, and name the file`,
     );
   }
-  const blob = await blobs.put(ownedText('artifact', run, content));
+  const blob = await blobsOfRun(blobs, run).put(ownedText('artifact', run, content));
   return { name, blob, kind, head, ...(isText && { text: true as const }) };
 }
 

@@ -160,7 +160,12 @@ function clientFor(place: ClientPlace, actor: ActorClaim): PerdureClient {
       } as RunStart;
       const { id: chosen, reuseId, artifacts, ...given } = all;
       assertKnownAgent(config, agent, given);
-      const name = await nameRun(client, { id: chosen, agent: agentName(agent), reuseId });
+      const name = await nameRun(client, {
+        id: chosen,
+        agent: agentName(agent),
+        tenant: given.tenant,
+        reuseId,
+      });
       const { id } = name;
       const input = createRunInput(agent, {
         ...(given.by === undefined ? actor : {}),

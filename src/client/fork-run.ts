@@ -85,11 +85,15 @@ export async function forkRun<Output>(
   };
   const inherited = name === run.agent ? await readSettings(client, run, stores) : {};
   assertKnownAgent(config, agent ?? name, { ...inherited, ...given });
-  const named = await nameRun(client, { id, agent: name });
-  const attached = await claimAttachments(blobs, named.id, given);
   // A called run has the tenant of its caller by its priority alone.
   const tenant = run.view.input?.tenant ?? run.description?.priority?.fairnessKey;
   const shares = tenant ? { tenant } : {};
+  const named = await nameRun(client, {
+    id,
+    agent: name,
+    tenant: given.tenant ?? (tenant || undefined),
+  });
+  const attached = await claimAttachments(blobs, named.id, given);
   const input = createRunInput(name, { ...shares, ...inherited, ...given, ...attached, fork });
   return await startRun(client, input, {
     ...named,

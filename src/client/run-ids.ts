@@ -5,6 +5,7 @@ import type { Archive } from '../storage/blob-store.js';
 import { isUnanswered } from '../temporal/grpc.js';
 import { describeWorkflow } from '../temporal/server-answers.js';
 import { type GivenNames, idHashingOf, isHashedId, storedForms } from '../temporal/stored-ids.js';
+import { tenantIdPrefix } from '../temporal/tenant-rules.js';
 import { assertRunId, newRunId } from '../updates/start.js';
 import { type RunLike, idOf } from './control.js';
 
@@ -62,14 +63,17 @@ export async function nameRun(
   {
     id,
     agent,
+    tenant,
     reuseId = false,
   }: {
     readonly id?: string | undefined;
     readonly agent: string;
+    /** A new id leads to the encryption key of the tenant, if it has one. */
+    readonly tenant?: string | undefined;
     readonly reuseId?: boolean | undefined;
   },
 ): Promise<RunName> {
-  const given = id ?? newRunId(agent);
+  const given = id ?? newRunId(agent, tenantIdPrefix(client, tenant));
   assertRunId(given);
   const [hashed, before] = storedForms(idHashingOf(client), 'run', given);
   if (hashed === given) return { id: given };

@@ -4,6 +4,7 @@ import { isObject } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
 import { learnSecrets } from '../secrets/known.js';
 import type { IdHashing } from '../temporal/stored-ids.js';
+import type { TenantRules } from '../temporal/tenant-rules.js';
 import { HASH_IDS_VARIABLE, idHashing } from './hashed-ids.js';
 
 /**
@@ -33,8 +34,14 @@ export interface EncryptionOptions {
    * Default: the keys of PERDURE_ENCRYPTION_KEYS.
    */
   readonly keys?: Readonly<Record<string, string>>;
-  /** The id of the key that encrypts. The other keys only decrypt. Give it with `keys`. */
+  /** The id of the key that encrypts what belongs to no tenant below. Give it with `keys`. */
   readonly current?: string;
+  /**
+   * Tenants with a key of their own: the id of the key that encrypts, by the tenant's name. It encrypts what
+   * belongs to runs and schedules whose ids begin with `TENANT/`; new ids of a tenant's runs do. Without that
+   * key, nothing of the tenant can be read, so deleting it erases the tenant. Default: none.
+   */
+  readonly tenants?: Readonly<Record<string, string>>;
   /**
    * Whether whatever is in clear is refused: a worker or client without keys does not start, and payloads
    * and texts that were stored without a key are unreadable. Set it once nothing older is needed.
@@ -49,7 +56,10 @@ export interface EncryptionOptions {
   readonly hashIds?: string;
 }
 
-/** The environment variable with keys: `id:base64`, comma-separated, of which the first encrypts. */
+/**
+ * The environment variable with keys: `id:base64`, comma-separated, of which the first encrypts. Of
+ * `id@tenant:base64`, the first encrypts for that tenant.
+ */
 export const KEYS_VARIABLE = 'PERDURE_ENCRYPTION_KEYS';
 
 /** What to do about what is in clear, although encryption is required. */
@@ -68,12 +78,18 @@ export interface Keyring {
   /** How ids are hashed; null if they are in clear. */
   readonly ids: IdHashing | null;
   /**
-   * Encrypts bytes with the current key. For a blob and for a recording, the same bytes give the same
+   * Returns the id of the key that encrypts what belongs to the run or schedule with this id; without an id,
+   * the current key. Throws an `UnreadableError` if only keys of tenants are here, and it belongs to none.
+   */
+  keyFor(id?: string): string;
+  readonly tenants: TenantRules;
+  /**
+   * Encrypts bytes with the current key, or with the one that is named. For a blob and for a recording, the same bytes give the same
    * result: a store that is addressed by content stores them once, and a repository sees no change.
    */
-  seal(purpose: Purpose, plain: Uint8Array): Buffer;
+  seal(purpose: Purpose, plain: Uint8Array, key?: string): Buffer;
   /**
-   * Returns the same keys, of which the one with this id encrypts. Throws an `InputError` for an id that
+   * Returns the same keys, of which the one with this id encrypts everything. Throws an `InputError` for an id that
    * none of them has.
    */
   with(current: string): Keyring;
@@ -106,7 +122,10 @@ export function keyringFrom(
   if (problem !== null) throw new InputError(problem);
   const required = options?.required === true;
   const given = keysIn(env[KEYS_VARIABLE]);
-  if (given !== null) return keyringOf({ ...given, required, ...hashing }, KEYS_VARIABLE);
+  if (given !== null) {
+    const tenants = { ...given.tenants, ...options?.tenants };
+    return keyringOf({ ...given, tenants, required, ...hashing }, KEYS_VARIABLE);
+  }
   if (!required && hashIds === undefined) return null;
   const why = required ? '`required` is true' : 'ids are to be hashed';
   throw new InputError(
@@ -121,14 +140,15 @@ export function noKeyFor(id: string): string {
 
 /** Returns the keys of the options. Throws an `InputError` that names the faulty key at `at`. */
 export function keyringOf(options: EncryptionOptions, at = 'encryption'): Keyring {
-  const { keys: given, current = '', required = false, hashIds } = options;
+  const { keys: given, current = '', tenants = {}, required = false, hashIds } = options;
   const problem = encryptionProblem({ keys: {}, ...options }, at);
   if (problem !== null) throw new InputError(problem);
   learnSecrets({ values: Object.values(given ?? {}) });
   const keys = new Map(Object.entries(given ?? {}).map(([id, key]) => [id, deriveKeys(key)]));
   const hashing = hashIds === undefined ? undefined : given?.[hashIds];
   const ids = hashing === undefined ? null : idHashing(hashing, required);
-  return createKeyring(keys, { current, required, ids });
+  const tenantKeys = new Map(Object.entries(tenants));
+  return createKeyring(keys, { current, required, ids, tenantKeys });
 }
 
 /** Returns what is wrong with the options, as `field: expected X, got Y; fix`; null if nothing is. */
@@ -137,8 +157,11 @@ export function encryptionProblem(options: unknown, at = 'encryption'): string |
   if (required !== undefined && typeof required !== 'boolean') {
     return `${at}: required: expected true or false, got ${show(required)}; set it to true to refuse what is in clear`;
   }
+  const wrong = isObject(options) ? tenantsProblem(options, at) : null;
+  if (wrong !== null) return wrong;
   if (isObject(options) && options['keys'] === undefined && options['current'] === undefined) {
-    const isEmpty = required === undefined && options['hashIds'] === undefined;
+    const given = [required, options['hashIds'], options['tenants']];
+    const isEmpty = given.every((one) => one === undefined);
     return isEmpty ? `${at}: expected keys, got none; ${HOW}` : null;
   }
   if (!isObject(options) || !isObject(options['keys'])) {
@@ -167,8 +190,32 @@ export function encryptionProblem(options: unknown, at = 'encryption'): string |
   return `${at}: hashIds: ${known}, got ${show(hashIds)}; name the key that hashes ids, and keep it among the keys`;
 }
 
+/** A tenant with a key: its name begins ids, and stands in the variable. */
+const TENANT = /^[^/,:@\s\p{Cc}]{1,64}$/u;
+
+function tenantsProblem(
+  { tenants, hashIds }: Readonly<Record<string, unknown>>,
+  at: string,
+): string | null {
+  if (tenants === undefined) return null;
+  if (!isObject(tenants)) {
+    return `${at}: tenants: expected the ids of keys by tenants, such as { acme: 'acme-1' }, got ${show(tenants)}`;
+  }
+  if (hashIds !== undefined && Object.keys(tenants).length > 0) {
+    return `${at}: expected either hashIds or tenants, got both; a hashed id leads to no tenant, so remove one of them`;
+  }
+  for (const [tenant, key] of Object.entries(tenants)) {
+    if (!TENANT.test(tenant)) {
+      return `${at}: tenants: expected names of 1 to 64 characters without "/", ",", ":", "@", and blanks, got ${show(tenant)}; use an id`;
+    }
+    if (typeof key === 'string' && ID.test(key)) continue;
+    return `${at}: tenants: ${tenant}: expected the id of a key, got ${show(key)}; name the key that encrypts for this tenant`;
+  }
+  return null;
+}
+
 /** Reads the variable; null if it is not set. Throws an `InputError` for a key without an id, or an id twice. */
-function keysIn(text = ''): Pick<EncryptionOptions, 'keys' | 'current'> | null {
+function keysIn(text = ''): Pick<EncryptionOptions, 'keys' | 'current' | 'tenants'> | null {
   const parts = text.split(',').filter((part) => part.trim() !== '');
   if (parts.length === 0) return null;
   if (!parts.every((part) => part.includes(':'))) {
@@ -178,15 +225,23 @@ function keysIn(text = ''): Pick<EncryptionOptions, 'keys' | 'current'> | null {
   }
   const keys = parts.map((part) => {
     const at = part.indexOf(':');
-    return [part.slice(0, at).trim(), part.slice(at + 1).trim()] as const;
+    const [id = '', ...tenant] = part.slice(0, at).trim().split('@');
+    return { id, key: part.slice(at + 1).trim(), tenant: tenant.join('@') };
   });
-  const twice = keys.find(([id], at) => keys.findIndex(([other]) => other === id) !== at);
+  const twice = keys.find(({ id }, at) => keys.findIndex((other) => other.id === id) !== at);
   if (twice !== undefined) {
     throw new InputError(
-      `${KEYS_VARIABLE}: expected each id once, got ${show(twice[0])} twice; a new key needs an id of its own`,
+      `${KEYS_VARIABLE}: expected each id once, got ${show(twice.id)} twice; a new key needs an id of its own`,
     );
   }
-  return { keys: Object.fromEntries(keys), current: keys[0]?.[0] ?? '' };
+  const shared = keys.find(({ tenant }) => tenant === '') ?? keys[0];
+  // The first key of each tenant encrypts.
+  const ofTenants = keys.filter(({ tenant }) => tenant !== '').toReversed();
+  return {
+    keys: Object.fromEntries(keys.map(({ id, key }) => [id, key])),
+    current: shared?.id ?? '',
+    tenants: Object.fromEntries(ofTenants.map(({ id, tenant }) => [tenant, id])),
+  };
 }
 
 /** The keys of each purpose, and that from which a blob's initialization vector is made. */
@@ -204,10 +259,44 @@ function deriveKeys(base64: string): DerivedKeys {
   };
 }
 
-function createKeyring(
-  keys: ReadonlyMap<string, DerivedKeys>,
-  { current, required, ids }: Pick<Keyring, 'current' | 'required' | 'ids'>,
-): Keyring {
+interface KeyringPlan extends Pick<Keyring, 'current' | 'required' | 'ids'> {
+  /** The ids of keys by tenants. */
+  readonly tenantKeys: ReadonlyMap<string, string>;
+}
+
+/** Returns the tenant to which an id leads: what is before its first slash. */
+function leadOf(id: string): string {
+  return id.slice(0, Math.max(0, id.indexOf('/')));
+}
+
+/** Returns what the keys of tenants ask of ids. `isShared`: a key for what belongs to none of them is here. */
+function rulesFor({ tenantKeys }: Pick<KeyringPlan, 'tenantKeys'>, isShared: boolean): TenantRules {
+  const known = [...tenantKeys.keys()].map((tenant) => show(tenant)).join(', ');
+  return {
+    idPrefix: (tenant) => (tenant !== undefined && tenantKeys.has(tenant) ? `${tenant}/` : ''),
+    tenantOf(id) {
+      const lead = leadOf(id);
+      return tenantKeys.has(lead) ? lead : undefined;
+    },
+    problem({ id, tenant }) {
+      const [lead, hasKey] = [leadOf(id), tenant !== undefined && tenantKeys.has(tenant)];
+      if (hasKey && lead !== tenant) {
+        return `id: expected one that begins with "${tenant}/", because tenant "${tenant}" has an encryption key of its own, got ${show(id)}; change it, or omit it for a new id`;
+      }
+      if (!hasKey && tenantKeys.has(lead)) {
+        const got = tenant === undefined ? 'none' : show(tenant);
+        return `tenant: expected ${show(lead)}, because an id that begins with "${lead}/" leads to the encryption key of that tenant, got ${got}; give the tenant, or another id`;
+      }
+      if (hasKey || isShared) return null;
+      return `tenant: expected one of ${known}, because only their encryption keys are here, got ${tenant === undefined ? 'none' : show(tenant)}`;
+    },
+  };
+}
+
+function createKeyring(keys: ReadonlyMap<string, DerivedKeys>, plan: KeyringPlan): Keyring {
+  const { current, required, ids, tenantKeys } = plan;
+  // A tenant's key encrypts nothing of others.
+  const isShared = ![...tenantKeys.values()].includes(current);
   const find = (id: string): DerivedKeys => {
     const found = keys.get(id);
     if (found !== undefined) return found;
@@ -219,16 +308,27 @@ function createKeyring(
   return {
     current,
     required,
+    tenants: rulesFor(plan, isShared),
+    keyFor(id) {
+      if (id === undefined || tenantKeys.size === 0) return current;
+      const own = tenantKeys.get(leadOf(id));
+      if (own !== undefined) return own;
+      if (isShared) return current;
+      throw new UnreadableError(
+        `${show(id)} belongs to no tenant whose encryption key is here; add the key that encrypts the rest to ${KEYS_VARIABLE}, or to \`encryption.keys\` of the configuration, and name it first, or as \`current\``,
+      );
+    },
     with(id) {
-      if (keys.has(id)) return createKeyring(keys, { current: id, required, ids });
+      const tenantless = { current: id, required, ids, tenantKeys: new Map<string, string>() };
+      if (keys.has(id)) return createKeyring(keys, tenantless);
       const known = [...keys.keys()].map((one) => `"${one}"`).join(', ');
       throw new InputError(`key: expected the id of one of the keys (${known}), got ${show(id)}`);
     },
     ids,
-    seal(purpose, plain) {
-      const { [purpose]: key, vector } = find(current);
+    seal(purpose, plain, id = current) {
+      const { [purpose]: key, vector } = find(id);
       const iv = purpose === 'payload' ? randomBytes(IV_BYTES) : vectorOf(vector, plain);
-      const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(Buffer.from(current));
+      const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(Buffer.from(id));
       const body = [cipher.update(plain), cipher.final()];
       return Buffer.concat([iv, cipher.getAuthTag(), ...body]);
     },

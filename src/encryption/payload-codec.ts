@@ -12,11 +12,12 @@ import { InputError, UnreadableError } from '../core/errors.js';
 import { visible } from '../core/state/summaries.js';
 import { payloadProto } from '../temporal/sdk-internals.js';
 import { ENCRYPTED, KEY_ID } from '../temporal/server-answers.js';
+import type { TenantCodec } from '../temporal/tenant-rules.js';
 import { CLEAR_FIX, type EncryptionOptions, type Keyring, keyringOf } from './keyring.js';
 
 /**
  * Returns the payload codec of a configuration with `encryption`, for a Temporal client or worker of
- * your own: it encrypts with the current key, and decrypts with each of the keys. Throws an
+ * your own: it encrypts with the key of the run, and decrypts with each of the keys. Throws an
  * `InputError` that names the faulty key.
  *
  * @example
@@ -37,17 +38,18 @@ export function encryptionCodec(options: EncryptionOptions): PayloadCodec {
   return codecOf(keyringOf(options));
 }
 
-function codecOf(keyring: Keyring): PayloadCodec {
-  const metadata = {
-    encoding: Buffer.from(ENCRYPTED),
-    [KEY_ID]: Buffer.from(keyring.current),
-  };
+function codecOf(keyring: Keyring): TenantCodec {
+  const encoding = Buffer.from(ENCRYPTED);
   return {
-    encode: async (payloads) =>
-      payloads.map((payload) => {
+    tenants: keyring.tenants,
+    async encode(payloads, context) {
+      const key = keyring.keyFor(context?.workflowId);
+      const metadata = { encoding, [KEY_ID]: Buffer.from(key) };
+      return payloads.map((payload) => {
         const plain = payloadProto().encode(payload).finish();
-        return { metadata, data: keyring.seal('payload', plain) };
-      }),
+        return { metadata, data: keyring.seal('payload', plain, key) };
+      });
+    },
     async decode(payloads, context) {
       const reader = { keyring, id: context?.workflowId };
       return payloads.map((payload) => decrypted(reader, payload));

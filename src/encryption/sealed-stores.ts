@@ -1,4 +1,4 @@
-import { BlobError, type BlobStore } from '../storage/blob-store.js';
+import { BlobError, type BlobStore, type RunBlobs } from '../storage/blob-store.js';
 import { CLEAR_FIX, type Keyring, noKeyFor } from './keyring.js';
 
 /** The beginning of an encrypted text in a blob store, followed by the id of the key and base64. */
@@ -7,14 +7,20 @@ const ENCRYPTED = 'perdure encrypted ';
 const CLEAR = 'perdure clear\n';
 
 /**
- * Returns a blob store that encrypts what it stores if there are keys. It also reads plain texts,
+ * Returns a blob store that encrypts what it stores if there are keys: with the key of the run in `of`. It also reads plain texts,
  * unless encryption is required. References name the encrypted text, so a reader without the keys
  * cannot test whether the store has a known text. Rejects with a `BlobError` for a text whose key is not here.
  */
-export function sealedBlobs(store: BlobStore, keyring: Keyring | null): BlobStore {
+export function sealedBlobs(store: BlobStore, keyring: Keyring | null): RunBlobs {
+  return sealedFor(store, keyring);
+}
+
+/** `run`: to which run the texts belong; absent: to none. */
+function sealedFor(store: BlobStore, keyring: Keyring | null, run?: string): RunBlobs {
   return {
+    of: (id) => sealedFor(store, keyring, id),
     async put(text) {
-      const { sha256, bytes } = await store.put(toStored(text, keyring));
+      const { sha256, bytes } = await store.put(toStored(text, keyring, run));
       return { sha256, bytes: keyring === null ? bytes : Buffer.byteLength(text) };
     },
     async get(ref) {
@@ -37,10 +43,11 @@ export function sealedBlobs(store: BlobStore, keyring: Keyring | null): BlobStor
   };
 }
 
-function toStored(text: string, keyring: Keyring | null): string {
+function toStored(text: string, keyring: Keyring | null, run?: string): string {
   if (keyring !== null) {
-    const sealed = keyring.seal('blob', Buffer.from(text)).toString('base64');
-    return `${ENCRYPTED}${keyring.current}\n${sealed}`;
+    const key = keyring.keyFor(run);
+    const sealed = keyring.seal('blob', Buffer.from(text), key).toString('base64');
+    return `${ENCRYPTED}${key}\n${sealed}`;
   }
   return text.startsWith(ENCRYPTED) || text.startsWith(CLEAR) ? CLEAR + text : text;
 }

@@ -10,6 +10,7 @@ import { show } from '../core/text/text.js';
 import { describeRun, readRun } from '../history/read-run.js';
 import { readSegmentStart } from '../history/segments.js';
 import { hashedId } from '../temporal/stored-ids.js';
+import { tenantIdPrefix } from '../temporal/tenant-rules.js';
 import { HttpError } from './errors.js';
 import type { AgentOfTenant, Principal } from './principals.js';
 
@@ -110,6 +111,19 @@ async function openStored(
   throw forbidden(principal, rights[0], run);
 }
 
+/** Returns the tenant of all runs that a principal starts; undefined if it may choose, or has none. */
+function onlyTenant({ tenants }: Pick<Principal, 'tenants'>): string | undefined {
+  return tenants.length === 1 ? tenants[0] : undefined;
+}
+
+/** Returns what the generated ids of a principal's runs begin with: see `tenantIdPrefix`. */
+export function idPrefixOf(
+  { client }: Pick<Place, 'client'>,
+  { principal }: { readonly principal: Principal },
+): string {
+  return tenantIdPrefix(client, onlyTenant(principal));
+}
+
 /**
  * Returns the tenant of a run that the principal starts; none if it has none and asks for none. Throws
  * an `HttpError` (403) for a tenant that is not the principal's.
@@ -120,7 +134,7 @@ export function tenantFor(
   asked: string | undefined,
 ): { readonly tenant?: string } {
   if (tenants.length === 0) return asked === undefined ? {} : { tenant: asked };
-  const tenant = asked ?? (tenants.length === 1 ? tenants[0] : undefined);
+  const tenant = asked ?? onlyTenant({ tenants });
   const hash = (one: string): string => hashedId(client, 'tenant', one);
   const own = tenants.find((one) => tenant !== undefined && hash(one) === hash(tenant));
   if (own !== undefined) return { tenant: own };

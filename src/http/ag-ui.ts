@@ -2,7 +2,7 @@ import type { Hono } from 'hono';
 import { InputError, NoRunError, RefusedError } from '../core/errors.js';
 import { visibleJson } from '../core/text/text.js';
 import { BlobError } from '../storage/blob-store.js';
-import { openRun } from './access.js';
+import { idPrefixOf, openRun } from './access.js';
 import { agUiEncoder } from './ag-ui-encoder.js';
 import { type ThreadInput, readRunInput, readThread } from './ag-ui-input.js';
 import {
@@ -54,7 +54,12 @@ export function addAgUiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
       const caller = callerOf(context, parts);
       const input = readRunInput(await readBody(context));
       return await whileRead(context, parts, async (over) => {
-        const run = runOf(caller, { door: 'thread', agent, id: input.threadId });
+        const run = runOf(caller, {
+          door: 'thread',
+          agent,
+          id: input.threadId,
+          prefix: idPrefixOf(place, caller),
+        });
         try {
           const followed = await open({ agent, run, input }, caller);
           return await streamThread(parts, caller, { ...followed, input, over });
@@ -76,7 +81,7 @@ export function addAgUiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
     const agent = context.req.param('agent');
     const caller = callerOf(context, parts);
     const id = readThread(await readBody(context));
-    const run = runOf(caller, { door: 'thread', agent, id });
+    const run = runOf(caller, { door: 'thread', agent, id, prefix: idPrefixOf(place, caller) });
     await openToCancel(place, caller.principal, run);
     // Before a worker has seen the run, its first turn waits.
     const turn = Math.max(1, (await place.api.status(run)).turn);

@@ -26,11 +26,13 @@ export function runOf(
     readonly agent: string;
     /** The client's id of the conversation. */
     readonly id: string;
+    /** What the ids of the principal's runs begin with; default: nothing. */
+    readonly prefix?: string;
   },
 ): string {
-  const { door, agent, id } = given;
+  const { door, agent, id, prefix = '' } = given;
   const digest = sha256Hex(canonicalJson([principal.name, agent, id]));
-  return `${door}-${digest.slice(0, ID_DIGITS)}`;
+  return `${prefix}${door}-${digest.slice(0, ID_DIGITS)}`;
 }
 
 /**

@@ -3,7 +3,6 @@ import type { PerdureClient } from '../client/client-types.js';
 import { type SeesRow, listRuns } from '../client/list.js';
 import { storedFilter } from '../client/decision-methods.js';
 import { listRequests } from '../client/requests.js';
-import { nameRun } from '../client/run-ids.js';
 import type { Right } from '../config.js';
 import { InputError, NoRunError } from '../core/errors.js';
 import { drawRun, toMermaid } from '../core/graph/draw.js';
@@ -29,7 +28,14 @@ import {
 import { HttpError } from './errors.js';
 import type { OperationName, OperationOutput, ReadInput } from './operations.js';
 import { type AgentOfTenant, type Principal, rightsOf } from './principals.js';
-import { attachToNew, forkFor, idOfOperation, startOrFind, storeAttachments } from './starts.js';
+import {
+  attachToNew,
+  forkFor,
+  idOfOperation,
+  nameFor,
+  startOrFind,
+  storeAttachments,
+} from './starts.js';
 import { agentView, requestView } from './views.js';
 
 /** Who calls an operation. */
@@ -99,11 +105,10 @@ export async function startFor(
       ...(attachments && { attachments: attachments.map((one) => ({ ...one })) }),
     }),
   );
-  const chosen =
-    given ?? (operationKey === null ? undefined : idOfOperation(principal, operationKey));
-  const name = await nameRun(client, { id: chosen, agent });
+  const about = { id: given, agent, tenant: fields.tenant };
+  const name = await nameFor(place, { principal, operationKey }, about);
   const { id } = name;
-  const attached = await attachToNew(place, id, attachments);
+  const attached = await attachToNew(place, id, attachments, fields.tenant);
   const actor = actorOfCaller({ principal, door });
   const input = createRunInput(agent, { ...fields, ...attached, ...actor });
   return await startOrFind(place, principal, {
@@ -326,7 +331,7 @@ function writeHandlers(place: Place, open: OpenFor): Omit<Handlers, ReadNames> {
       const named = id === undefined ? null : recordedId(caller, id);
       const key = named ?? (operationKey === null ? null : idOfOperation(principal, operationKey));
       // The words of a person never decide here: only `decide` does, with a digest.
-      const attached = await storeAttachments(place, attachments);
+      const attached = await storeAttachments(place, attachments, seen.tenant);
       const message = {
         ...said,
         ...attached,
@@ -347,7 +352,7 @@ function writeHandlers(place: Place, open: OpenFor): Omit<Handlers, ReadNames> {
       return await forkFor(
         place,
         { principal, operationKey, actor },
-        { source: source.id, agent, ...given },
+        { source: source.id, agent, tenant: source.tenant ?? '', ...given },
       );
     },
     async undoCall({ run, call }, caller) {

@@ -6,7 +6,7 @@ import { canonicalJson, sha256Hex } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
 import type { SuppliedMessage } from '../core/transcript/messages.js';
 import { newRunId } from '../updates/start.js';
-import { type Place, openRun, unseen } from './access.js';
+import { type Place, idPrefixOf, openRun, unseen } from './access.js';
 import { viewOf } from './chats.js';
 import { HttpError } from './errors.js';
 import { type Caller, startFor } from './handlers.js';
@@ -146,7 +146,7 @@ export async function startOnce(
   const fields = { agent: model, ...text, ...settingsOf(sampling), ...(open && { open }) };
   if (caller.operationKey !== null) return (await startFor(place, caller, fields)).id;
   const content = canonicalJson([principal.name, model, messages.map((one) => ({ ...one })), open]);
-  const idPrefix = `ai-${sha256Hex(content).slice(0, HASH_DIGITS)}-`;
+  const idPrefix = `${idPrefixOf(place, caller)}ai-${sha256Hex(content).slice(0, HASH_DIGITS)}-`;
   const recent = recentStarts(place);
   const tried = given.isRetry ? recent.get(idPrefix) : undefined;
   // The list shows a run a moment after its start, so a quick retry would miss it there.

@@ -4,6 +4,7 @@ import { type RunName, nameRun } from '../client/run-ids.js';
 import { IdTakenError } from '../core/errors.js';
 import { canonicalJson, sha256Hex } from '../core/text/json.js';
 import type { Attachment } from '../core/transcript/messages.js';
+import { tenantIdPrefix } from '../temporal/tenant-rules.js';
 import { type Place, openRun, startMemo, unseen } from './access.js';
 import type { AttachmentInput } from './input-fields.js';
 import type { Principal } from './principals.js';
@@ -13,6 +14,28 @@ const ID_DIGITS = 24;
 /** Returns the id of the run that an operation of this principal starts. It is always the same. */
 export function idOfOperation({ name }: Principal, key: string): string {
   return `http-${sha256Hex(canonicalJson([name, key])).slice(0, ID_DIGITS)}`;
+}
+
+/** Returns the name of a run that may be started for a tenant: the same for the same operation. */
+export async function nameFor(
+  { client }: Pick<Place, 'client'>,
+  {
+    principal,
+    operationKey,
+  }: { readonly principal: Principal; readonly operationKey: string | null },
+  {
+    id,
+    agent,
+    tenant,
+  }: {
+    readonly id?: string | undefined;
+    readonly agent: string;
+    readonly tenant?: string | undefined;
+  },
+): Promise<RunName> {
+  const prefix = tenantIdPrefix(client, tenant);
+  const own = operationKey === null ? undefined : prefix + idOfOperation(principal, operationKey);
+  return await nameRun(client, { id: id ?? own, agent, tenant });
 }
 
 /** A run that was started; `repeated`: the same request had already started it. */
@@ -55,12 +78,14 @@ export async function startOrFind(
 export async function storeAttachments(
   { api }: Pick<Place, 'api'>,
   given: readonly AttachmentInput[] | undefined,
+  tenant = '',
 ): Promise<{ readonly attachments?: readonly Attachment[] }> {
   if (given === undefined) return {};
   const stored = given.map(async (one): Promise<Attachment> => {
     if ('url' in one) return { type: 'image', url: one.url };
     const { data, ...about } = one;
-    return await api.attach(Buffer.from(data, 'base64'), about);
+    const options = { ...about, ...(tenant !== '' && { tenant }) };
+    return await api.attach(Buffer.from(data, 'base64'), options);
   });
   return { attachments: await Promise.all(stored) };
 }
@@ -70,8 +95,9 @@ export async function attachToNew(
   place: Pick<Place, 'api' | 'blobs'>,
   run: string,
   given: readonly AttachmentInput[] | undefined,
+  tenant: string | undefined,
 ): Promise<{ readonly attachments?: readonly Attachment[] }> {
-  const stored = await storeAttachments(place, given);
+  const stored = await storeAttachments(place, given, tenant);
   return { ...stored, ...(await claimAttachments(place.blobs, run, stored)) };
 }
 
@@ -90,23 +116,25 @@ export async function forkFor(
   {
     source,
     agent,
+    tenant,
     id: given,
     attachments,
     ...fields
-  }: Omit<ForkOptions<unknown>, 'attachments' | 'agent'> & {
+  }: Omit<ForkOptions<unknown>, 'attachments' | 'agent' | 'tenant'> & {
     readonly source: string;
     readonly agent: string;
+    /** That of the other run; empty without one. */
+    readonly tenant: string;
     readonly attachments?: readonly AttachmentInput[];
   },
 ): Promise<Started> {
   const { client, agents, blobs, archive } = place;
   const config = agents.length === 0 ? undefined : { agents };
-  const chosen =
-    given ?? (operationKey === null ? undefined : idOfOperation(principal, operationKey));
-  const name = await nameRun(client, { id: chosen, agent });
+  const about = { id: given, agent, ...(tenant !== '' && { tenant }) };
+  const name = await nameFor(place, { principal, operationKey }, about);
   const content = [source, agent, JSON.stringify(fields), JSON.stringify(attachments ?? [])];
   const digest = sha256Hex(canonicalJson(content));
-  const stored = await storeAttachments(place, attachments);
+  const stored = await storeAttachments(place, attachments, tenant);
   return await startOrFind(place, principal, {
     ...name,
     digest,

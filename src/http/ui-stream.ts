@@ -4,7 +4,7 @@ import { InputError, RefusedError } from '../core/errors.js';
 import { askingWork } from '../core/requests/open-requests.js';
 import { visibleJson } from '../core/text/text.js';
 import { MAX_NOTE_CHARACTERS } from '../core/transcript/request.js';
-import { type Place, openRun } from './access.js';
+import { type Place, idPrefixOf, openRun } from './access.js';
 import {
   type DoorParts,
   answerJson,
@@ -116,7 +116,7 @@ export function addUiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
     const agent = context.req.param('agent');
     const caller = callerOf(context, parts);
     const { chat, meaning } = readChat(await readBody(context));
-    const run = runOf(caller, { door: 'chat', agent, id: chat });
+    const run = runOf(caller, { door: 'chat', agent, id: chat, prefix: idPrefixOf(place, caller) });
     if (meaning.type === 'message') {
       const { id, text } = meaning;
       await refuseUnanswered(place, caller, { run, ids: [id], fix: ANSWER_PARTS });
@@ -141,7 +141,7 @@ export function addUiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
   app.get('/v1/ui/:agent/:id/stream', async (context) => {
     const { agent, id } = context.req.param();
     const caller = callerOf(context, parts);
-    const run = runOf(caller, { door: 'chat', agent, id });
+    const run = runOf(caller, { door: 'chat', agent, id, prefix: idPrefixOf(place, caller) });
     const found = await readOwn(place, caller, run);
     const isMoving = found !== null && !['waiting_message', 'done'].includes(found.status);
     if (!isMoving) return new Response(null, { status: 204 });
@@ -152,7 +152,7 @@ export function addUiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
   app.get('/v1/ui/:agent/:id/messages', async (context) => {
     const { agent, id } = context.req.param();
     const caller = callerOf(context, parts);
-    const run = runOf(caller, { door: 'chat', agent, id });
+    const run = runOf(caller, { door: 'chat', agent, id, prefix: idPrefixOf(place, caller) });
     const found = await readOwn(place, caller, run);
     if (found === null) return answerJson([]);
     const isMoving = !['waiting_message', 'done'].includes(found.status);

@@ -59,7 +59,8 @@ export async function recordRun(
 ): Promise<Recording> {
   const { keyring, ...sources } = partsOfClient(client);
   const id = await storedId(sources.client, run, sources.archive);
-  return withKeys(await recordFrom(sources, id, options), keyring);
+  const recording = await recordFrom(sources, id, options);
+  return withKeys(recording, keyring && keyring.with(keyring.keyFor(id)));
 }
 
 /** Like `recordRun`, for a program that has the client and the stores themselves. */

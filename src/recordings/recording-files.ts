@@ -81,7 +81,8 @@ export async function writeRecording(
 ): Promise<void> {
   const known = encryption === undefined ? keysOf(recording) : null;
   const keyring = clear ? null : (known ?? keyringFrom(encryption, process.env));
-  await writeFiles(file, recording, withKey(keyring, key));
+  const own = keyring?.keyFor(recording.runs[0]?.id);
+  await writeFiles(file, recording, withKey(keyring, key ?? own));
 }
 
 /** Returns the keys of which the one with this id encrypts. Throws an `InputError` if there is none. */

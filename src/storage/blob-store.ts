@@ -18,6 +18,17 @@ export interface BlobStore {
   readonly erasure?: BlobErasure;
 }
 
+/** A blob store that encrypts the texts of a run with the key of the run. */
+export interface RunBlobs extends BlobStore {
+  /** Returns the store for texts that belong to the run with this id. It reads all texts. */
+  of(run: string): BlobStore;
+}
+
+/** Returns the store for texts of this run; the same store if it does not tell runs apart. */
+export function blobsOfRun(store: BlobStore | RunBlobs, run: string): BlobStore {
+  return 'of' in store ? store.of(run) : store;
+}
+
 /** A text that a blob store has. `at`: when `put` was last called with it, in Unix time in ms. */
 export interface StoredBlob {
   readonly sha256: string;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type Json, parseJson, sha256Hex } from '../core/text/json.js';
 import type { Attachment, BlobRef, ContextRef } from '../core/transcript/messages.js';
-import { BlobError, type BlobStore, readFor } from './blob-store.js';
+import { BlobError, type BlobStore, blobsOfRun, readFor } from './blob-store.js';
 
 /**
  * The kind of a text in the blob store, for texts that a caller can name by their hash:
@@ -74,6 +74,7 @@ export async function bindAttachments(
   run: string,
   attachments: readonly Attachment[],
 ): Promise<readonly Attachment[]> {
+  const own = blobsOfRun(blobs, run);
   return await Promise.all(
     attachments.map(async (attachment) => {
       if ('url' in attachment) return attachment;
@@ -81,7 +82,7 @@ export async function bindAttachments(
       if (readOwned('attachment', run, stored) !== null) return attachment;
       const upload = readOwned('upload', null, stored);
       if (upload === null) throw foreign(attachment.blob, run);
-      return { ...attachment, blob: await blobs.put(ownedText('attachment', run, upload)) };
+      return { ...attachment, blob: await own.put(ownedText('attachment', run, upload)) };
     }),
   );
 }
@@ -119,7 +120,8 @@ export async function copyToRun(
     throw error;
   });
   const text = from.map((run) => readOwned(kind, run, stored)).find((found) => found !== null);
-  return text === undefined ? ref : await blobs.put(ownedText(kind, to, text ?? ''));
+  if (text === undefined) return ref;
+  return await blobsOfRun(blobs, to).put(ownedText(kind, to, text ?? ''));
 }
 
 /** Returns the size of an attachment in bytes; base64 uses four bytes for three. */
@@ -146,7 +148,7 @@ export async function storeContext(
   blobs: BlobStore,
   { context, root }: { readonly context: Json; readonly root: string },
 ): Promise<BlobRef> {
-  return await blobs.put(ownedText('context', root, JSON.stringify(context)));
+  return await blobsOfRun(blobs, root).put(ownedText('context', root, JSON.stringify(context)));
 }
 
 /**

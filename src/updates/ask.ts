@@ -20,6 +20,7 @@ import {
   findTaskQueue,
 } from './execute-update.js';
 import { type GivenNames, hashedId } from '../temporal/stored-ids.js';
+import { assertTenantId } from '../temporal/tenant-rules.js';
 import { assertRunId, runSummary, sharedBy } from './start.js';
 
 /** A message that the run has received. */
@@ -213,8 +214,9 @@ export async function askOrStartWorker(
   // The workflow would also refuse an invalid message, but only after it was started.
   const named = withId(ask);
   const { id: messageId } = named;
-  const { id, taskQueue } = options;
+  const { id, taskQueue, input } = options;
   assertRunId(id);
+  assertTenantId(client, { id, tenant: input.tenant });
   const send = async () =>
     await client.workflow.executeUpdateWithStart(askUpdate, {
       startWorkflowOperation: new WithStartWorkflowOperation('agent', {

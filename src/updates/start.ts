@@ -20,6 +20,7 @@ import { show } from '../core/text/text.js';
 import type { Attachment, SuppliedMessage } from '../core/transcript/messages.js';
 import { type GivenNames, givenMemo, hashedId } from '../temporal/stored-ids.js';
 import { hasSearchAttributes, isUnanswered, serverAddress, unreachable } from '../temporal/grpc.js';
+import { assertTenantId } from '../temporal/tenant-rules.js';
 
 const SUMMARY_CHARACTERS = 80;
 
@@ -48,6 +49,7 @@ export async function startRun(
   { id, givenId, taskQueue, reuseId = false, memo }: StartInput,
 ): Promise<StartedRun> {
   assertRunId(id);
+  assertTenantId(client, { id, tenant: given.tenant });
   const conflict: WorkflowIdConflictPolicy = 'FAIL';
   const { input, shares } = sharedBy(client, given, { ...(givenId !== undefined && { givenId }) });
   const shown = await shownAtStart(client, input);
@@ -124,10 +126,10 @@ export function assertRunId(id: string): void {
   if (problem !== null) throw new InputError(problem);
 }
 
-/** Returns a readable and unique id, such as `files-20261121-8f3a2c`. */
-export function newRunId(agent: string, now: Date = new Date()): string {
-  const day = now.toISOString().slice(0, 10).replaceAll('-', '');
-  return `${agent}-${day}-${randomBytes(3).toString('hex')}`;
+/** Returns a readable and unique id, such as `files-20261121-8f3a2c`. `prefix`: see `tenantIdPrefix`. */
+export function newRunId(agent: string, prefix = ''): string {
+  const day = new Date().toISOString().slice(0, 10).replaceAll('-', '');
+  return `${prefix}${agent}-${day}-${randomBytes(3).toString('hex')}`;
 }
 
 /**
@@ -181,7 +183,8 @@ export interface RunSettings<Args = unknown> {
   /**
    * Who shares the workers with others, in 1 to 64 bytes, such as the id of a customer. When work waits, the
    * server takes that of each tenant in turn, so many runs of one do not delay a few of another. Called
-   * agents inherit it. Default: all runs without a tenant share one turn.
+   * agents inherit it. If the tenant has an encryption key of its own, the id of the run begins with
+   * `TENANT/`, and a start with another id is refused. Default: all runs without a tenant share one turn.
    */
   readonly tenant?: string;
   /**

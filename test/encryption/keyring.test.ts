@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { Client, Connection } from '@temporalio/client';
 import { expect, test } from 'vitest';
 import { InputError } from '../../src/core/errors.js';
+import { calledId } from '../../src/core/transcript/call-result.js';
 import { encryptionCodec } from '../../src/encryption/payload-codec.js';
 import { openClient } from '../../src/client/create-client.js';
 import { HASH_IDS_VARIABLE } from '../../src/encryption/hashed-ids.js';
@@ -104,6 +105,22 @@ test.each([
     { keys: { k1: older }, current: 'k1', hashIds: 'k2' },
     /hashIds: expected the id of one of the keys \("k1"\), got "k2"; .* keep it among the keys/,
   ],
+  [
+    'hashed ids and keys of tenants',
+    { keys: { k1: older, a: newer }, current: 'k1', hashIds: 'k1', tenants: { acme: 'a' } },
+    /expected either hashIds or tenants, got both/,
+  ],
+  [
+    'a table that is a text',
+    { tenants: 'a' },
+    /tenants: expected the ids of keys by tenants.*got "a"/,
+  ],
+  [
+    'a tenant as a path',
+    { tenants: { 'a/b': 'k1' } },
+    /tenants: expected names of 1 to 64.*"a\/b"/,
+  ],
+  ['a tenant without a key', { tenants: { a: 7 } }, /tenants: a: expected the id of a key, got 7/],
 ])('a configuration with %s is refused, without the key', (_, encryption, message) => {
   const define = (): unknown => defineConfig({ agents: [agent], encryption } as never);
   expect(define).toThrow(InputError);
@@ -184,4 +201,39 @@ test('required: what is in clear is refused, and so is a process without keys', 
     'encryption: expected keys, because `required` is true, got none; set PERDURE_ENCRYPTION_KEYS',
   );
   expect(() => encryptionCodec({ required: true })).toThrow(/expected the id of one of the keys/);
+});
+
+test('the variable has keys of tenants; the first of each encrypts, and the first of none the rest', () => {
+  const [one, other] = [key(), key()];
+  const env = { [KEYS_VARIABLE]: `a2@acme:${one}, k1:${older}, a1@acme:${other},k2:${newer}` };
+  const keyring = keyringFrom(undefined, env);
+  const keys = ['acme/desk-1', 'acme/', 'desk-1', 'acme', 'acme-2/desk', undefined];
+  expect(keys.map((id) => keyring?.keyFor(id))).toEqual(['a2', 'a2', 'k1', 'k1', 'k1', 'k1']);
+  expect(keyring?.open('blob', 'a1', keyring.seal('blob', Buffer.from('x'), 'a1'))).toEqual(
+    Buffer.from('x'),
+  );
+  // The table may be in the configuration, and the keys in the environment.
+  const both = keyringFrom({ tenants: { umbra: 'k2', acme: 'a1' } }, env);
+  expect(['umbra/desk', 'acme/desk'].map((id) => both?.keyFor(id))).toEqual(['k2', 'a1']);
+  expect(keyringFrom({ tenants: { acme: 'a1' } }, {})).toBeNull();
+});
+
+test('a key of a tenant never encrypts what belongs to others', () => {
+  const keyring = keyringFrom(undefined, { [KEYS_VARIABLE]: `a1@acme:${older}` });
+  expect(keyring?.keyFor('acme/desk-1')).toBe('a1');
+  expect(() => keyring?.keyFor('desk-1')).toThrow(
+    '"desk-1" belongs to no tenant whose encryption key is here; add the key that encrypts the rest',
+  );
+});
+
+test('the id of a called run leads to the key of the tenant, however long it is', () => {
+  const called = { name: 'call_1_1_0', key: 'f'.repeat(64) };
+  const workflowId = `acme/${'x'.repeat(400)}`;
+  const digest = (): string => 'digest';
+  expect(calledId({ ...called, workflowId, tenant: 'acme' }, digest)).toMatch(
+    /^acme\/digest\/call/,
+  );
+  for (const tenant of ['other', undefined]) {
+    expect(calledId({ ...called, workflowId, tenant }, digest)).toMatch(/^digest\/call/);
+  }
 });

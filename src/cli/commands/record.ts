@@ -37,10 +37,10 @@ async function recordToFile(
   context: CliContext,
   { id: named, out, redact = false, clear = false, key }: RecordCommandOptions,
 ): Promise<ExitCode> {
-  const keyring = await keysFor(context, { clear, key });
   const opened = await openRun(context, named, { archive: true });
   const { client } = opened;
   const { id } = opened.run;
+  const keyring = await keysFor(context, { id, clear, key });
   const stores = await context.stores();
   const recording = await recordFrom({ client, ...stores }, id, { redact });
   const noteForm = (): void => {
@@ -81,12 +81,16 @@ async function recordToFile(
 /** Returns the keys with which the recording is written; null for one in clear. */
 async function keysFor(
   context: CliContext,
-  { clear, key }: { readonly clear: boolean; readonly key: string | undefined },
+  {
+    id,
+    clear,
+    key,
+  }: { readonly id: string; readonly clear: boolean; readonly key: string | undefined },
 ): Promise<Keyring | null> {
   const { encryption } = await context.config();
   const keyring = clear ? null : keyringFrom(encryption, context.env);
   try {
-    return withKey(keyring, key);
+    return withKey(keyring, key ?? keyring?.keyFor(id));
   } catch (error) {
     throw InputError.isInstance(error) ? new UsageError(`--${error.message}`) : error;
   }

@@ -77,7 +77,9 @@ export const run: Command<RunOptions> = {
       'ui',
     ),
   async run(context, options) {
-    const input = await inputOf(context, options, await attachedFiles(context, options.attach));
+    const lead = options.tenant === undefined ? undefined : `${options.tenant}/`;
+    const files = await attachedFiles(context, options.attach, lead);
+    const input = await inputOf(context, options, files);
     const taskQueue = await context.taskQueue();
     await checkAgent(context, input, {
       taskQueue,
@@ -157,7 +159,8 @@ async function start(
   ]);
   const { taskQueue, place } = given;
   const { reuseId, artifacts } = place;
-  const name = await nameRun(client, { id: place.id, agent: given.input.agent, reuseId });
+  const { agent, tenant } = given.input;
+  const name = await nameRun(client, { id: place.id, agent, tenant, reuseId });
   const { id } = name;
   const input = {
     ...given.input,

@@ -87,7 +87,7 @@ export const send: Command<SendOptions> = {
   async run(context, options) {
     const { digest } = options;
     if (digest !== undefined) checkDigestForm(digest);
-    const message = askOf(options, await attachedFiles(context, options.attach));
+    const message = askOf(options, await attachedFiles(context, options.attach, options.id));
     const files = await artifactFiles(options.artifact);
     const opened = await requireOpenRun(context, options.id);
     const ask = {

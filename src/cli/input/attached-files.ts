@@ -7,6 +7,7 @@ import {
   storeArtifacts,
 } from '../../client/attach.js';
 import { InputError } from '../../core/errors.js';
+import { blobsOfRun } from '../../storage/blob-store.js';
 import { type AttachedArtifact, MAX_ARTIFACTS } from '../../core/input/turn-context.js';
 import { visible } from '../../core/state/summaries.js';
 import { parseForeignJson } from '../../core/text/json.js';
@@ -15,14 +16,16 @@ import { type CliContext, UsageError } from '../context.js';
 
 /**
  * Resolves the values of `--attach FILE|URL`: stores files in the blob store of this home, and
- * passes the URL of an image on to the model's provider. Throws a `UsageError` that names the file
+ * passes the URL of an image on to the model's provider. `run`: the id of the run, or what it will begin with. Throws a `UsageError` that names the file
  * and the fix.
  */
 export async function attachedFiles(
   context: CliContext,
   names: readonly string[] = [],
+  run?: string,
 ): Promise<readonly Attachment[]> {
-  const { blobs } = await context.stores();
+  const stores = await context.stores();
+  const blobs = run === undefined ? stores.blobs : blobsOfRun(stores.blobs, run);
   return await Promise.all(
     names.map(async (name): Promise<Attachment> => {
       if (/^https?:\/\//i.test(name)) return { type: 'image', url: name };

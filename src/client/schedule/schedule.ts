@@ -16,6 +16,7 @@ import { toMs } from '../../core/text/text.js';
 import { visible } from '../../core/state/summaries.js';
 import { InputError, NoScheduleError } from '../../core/errors.js';
 import { findServedAgent } from '../../temporal/pollers.js';
+import { assertTenantId, tenantOfId } from '../../temporal/tenant-rules.js';
 import { assertKnownAgent, servedAgentProblem, type KnownAgent } from '../fork-run.js';
 import {
   scheduleAction,
@@ -103,6 +104,7 @@ export function createSchedules(client: Client, place: SchedulePlace): Schedules
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the run checks the arguments
       const changed = changedOptions(present, changes as ScheduleChanges);
       const options = await withStoredTarget(client, changed);
+      assertScheduleTenant(client, options);
       if (changes.agent !== undefined || changes.args !== undefined)
         await assertAgent(client, place, options);
       await replaceSchedule(client, present, options);
@@ -162,6 +164,18 @@ async function assertAgent(
   if (problem !== null) throw new InputError(problem);
 }
 
+/**
+ * Throws an `InputError` if what the schedule says would be encrypted with the key of another tenant than
+ * what its runs say, or the run to which it sends.
+ */
+function assertScheduleTenant(client: Client, { id, tenant, to, agent }: ScheduleOptions): void {
+  // Without an agent, a firing sends to a run that was started elsewhere, so the run has the tenant.
+  const of =
+    tenant ?? (to === undefined || agent !== undefined ? undefined : tenantOfId(client, to));
+  assertTenantId(client, { id, tenant: of });
+  if (to !== undefined) assertTenantId(client, { id: to, tenant: of });
+}
+
 /** Adds why the newest firing did not send its message. A firing that is a run of its own is in lists. */
 async function withFailure<T extends ScheduleRow>(client: Client, row: T): Promise<T> {
   const newest = row.recent.at(-1);
@@ -192,6 +206,7 @@ async function create(client: Client, given: ScheduleOptions, taskQueue: string)
   const { overlap = 'skip', catchUp, paused } = given;
   const id = hashedId(client, 'schedule', given.id);
   const options = await withStoredTarget(client, { ...given, id });
+  assertScheduleTenant(client, options);
   const memo = scheduleMemo(options, id === given.id ? {} : { givenId: given.id });
   try {
     await client.schedule.create({

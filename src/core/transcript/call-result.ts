@@ -267,13 +267,21 @@ export function keyOrigin(
 /**
  * Returns the workflow id of a called agent: `<caller>/<name>-<part of the key>`. The key covers
  * the caller's first run id and the call's arguments, so the same id means the same call. `digest`
- * shortens a caller's id that is too long.
+ * shortens a caller's id that is too long; the tenant with which it begins stays, because its key encrypts
+ * the run.
  */
 export function calledId(
-  { workflowId, name, key }: { workflowId: string; name: string; key: string },
+  {
+    workflowId,
+    name,
+    key,
+    tenant = '',
+  }: { workflowId: string; name: string; key: string; tenant?: string | undefined },
   digest: (text: string) => string,
 ): string {
-  const caller = workflowId.length <= MAX_CALLER_CHARACTERS ? workflowId : digest(workflowId);
+  const lead = tenant !== '' && workflowId.startsWith(`${tenant}/`) ? `${tenant}/` : '';
+  const isShort = workflowId.length <= MAX_CALLER_CHARACTERS;
+  const caller = isShort ? workflowId : lead + digest(workflowId);
   return `${caller}/${name}-${key.slice(0, ID_DIGITS)}`;
 }
 

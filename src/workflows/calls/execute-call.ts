@@ -245,7 +245,8 @@ export async function executeAgentCall(
   const { state } = run;
   const { parentClose = 'request_cancel' } = tool.calls ?? {};
   const key = callKey(run.input, state, call);
-  const { workflowId } = workflowInfo();
+  const { workflowId, priority } = workflowInfo();
+  const tenant = priority?.fairnessKey;
   const summary = callSummary(call);
   run.doing.set(call.id, summary);
   run.publishStatus();
@@ -263,7 +264,7 @@ export async function executeAgentCall(
           observe: (fact) => recordNow(run, fact),
         },
         {
-          workflowId: calledId({ workflowId, name: call.id, key }, sha256Hex),
+          workflowId: calledId({ workflowId, name: call.id, key, tenant }, sha256Hex),
           parentClosePolicy: CLOSE[parentClose],
           cancellationType:
             parentClose === 'abandon'

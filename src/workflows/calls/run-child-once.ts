@@ -187,7 +187,8 @@ export async function runAgent<
     'workflowId' | 'taskQueue' | 'parentClosePolicy' | 'searchAttributes' | 'memo' | 'priority'
   > = {},
 ): Promise<Outcome<PromptOutput<PromptsOf<Agent>, Prompt, OutputOf<Agent>>>> {
-  const { namespace, workflowId, originalExecutionRunId } = workflowInfo();
+  const { namespace, workflowId, originalExecutionRunId, priority } = workflowInfo();
+  const tenant = priority?.fairnessKey;
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the run checks its input
   const { called: _, ...runInput } = input as RunInput;
   const call = JSON.stringify([options.workflowId ?? null, runInput]);
@@ -203,7 +204,8 @@ export async function runAgent<
       {
         ...options,
         ...sharesOf(runInput, options),
-        workflowId: options.workflowId ?? calledId({ workflowId, name: NAME, key }, sha256Hex),
+        workflowId:
+          options.workflowId ?? calledId({ workflowId, name: NAME, key, tenant }, sha256Hex),
       },
     )) as never;
   } catch (error) {
