@@ -67,7 +67,7 @@ export interface ClientOptions extends ConnectionSettings {
   readonly answers?: false;
   /**
    * The keys with which workers encrypt; default: those of `config`, else of PERDURE_ENCRYPTION_KEYS. With
-   * `client`, they apply to stored data only: give that client `encryptionCodec(…)` as its codec.
+   * `client`, they apply to stored data and to ids (`hashIds`) only: give that client `encryptionCodec(…)` as its codec.
    */
   readonly encryption?: EncryptionOptions;
   /**

@@ -25,6 +25,7 @@ const NAMED = [
   'http',
   'conversation',
   'budget',
+  'logged',
 ] as const;
 /** Ids that reach the server in no form, or as a digest, whether ids are hashed or not. */
 const OTHERS = ['chat', 'thread', 'unknown'] as const;
@@ -71,7 +72,7 @@ async function plant(env: Readonly<Record<string, string>>): Promise<readonly Pl
   await using server = await startTestServer();
   const all = { ...server.env, ...env };
   const worker = cli.start(['worker'], { env: { ...all, PERDURE_DEBUG: '1' } });
-  await using client = await openClient({ env: all });
+  const client = await openClient({ env: all });
   const logged: string[] = [];
   await actAsClient(client);
   const command = [
@@ -92,6 +93,14 @@ async function plant(env: Readonly<Record<string, string>>): Promise<readonly Pl
     const response = await doors.fetch(new Request(`http://127.0.0.1${path}`, request));
     return { status: response.status, text: await response.text() };
   });
+  // Nothing answers any more, which the server logs with the path.
+  await client.disconnect();
+  const path = `/v1/runs/${canary('logged')}/transcript`;
+  const failed = await doors.fetch(new Request(`http://127.0.0.1${path}`));
+  expect([failed.status >= 500, logged]).toEqual([
+    true,
+    [expect.stringContaining('GET /v1/runs/')],
+  ]);
   worker.child.kill('SIGKILL');
   const { stderr, stdout } = await worker.ended;
   const stored = await bytesBelow(server.home);
