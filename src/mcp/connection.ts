@@ -112,7 +112,7 @@ export function serverEnvironment(server: McpServer, env: Environment): ServerEn
   const missing = names.find((name) => !env[name]);
   if (missing !== undefined) {
     throw new WorkerFaultError(
-      `MCP server "${server.name}" needs ${missing}, which this worker's environment does not have; set it`,
+      `MCP server "${server.name}" needs ${missing}, which the environment does not have; set it`,
     );
   }
   learnSecrets({ env, names });

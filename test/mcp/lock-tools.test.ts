@@ -6,7 +6,7 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import { mcpAccept, type McpAcceptOptions } from '../../src/cli/commands/mcp.js';
 import type { CliContext } from '../../src/cli/context.js';
 import { mcpFindings } from '../../src/cli/doctor/agents.js';
-import { defineConfig } from '../../src/config.js';
+import { type Config, defineConfig } from '../../src/config.js';
 import { listedTool, usableTool, type ListedTool } from '../../src/mcp/listed-tool.js';
 import {
   acceptTools,
@@ -154,9 +154,9 @@ describe('perdure mcp accept', () => {
     const http = await httpFixture(files);
     onTestFinished(() => http.stop());
     const far = mcpServer({ name: 'far', transport: 'http', url: http.url });
-    const config = defineConfig({
-      agents: [defineAgent({ name: 'a', instructions: 'x', mcp: [far] })],
-    });
+    let servers = [far];
+    const configOf = (): Config =>
+      defineConfig({ agents: [defineAgent({ name: 'a', instructions: 'x', mcp: servers })] });
     const accept = async (options: McpAcceptOptions): Promise<readonly (string | number)[]> => {
       const lines: string[] = [];
       const context = {
@@ -167,12 +167,13 @@ describe('perdure mcp accept', () => {
         note: (line: string) => lines.push(line),
         isTty: false,
         color: false,
-        config: async () => config,
+        config: async () => configOf(),
         stores: async () => openStores(home),
       } as unknown as CliContext;
       return [await mcpAccept.run(context, { yes: true, ...options }), ...lines];
     };
-    const doctor = async () => await mcpFindings(config, {}, () => fileToolLock(join(home, '.')));
+    const doctor = async () =>
+      await mcpFindings(configOf(), {}, () => fileToolLock(join(home, '.')));
     const { toolLock } = openStores(home);
 
     expect((await doctor())[0]).toMatchObject({ level: 'ok' });
@@ -209,7 +210,26 @@ describe('perdure mcp accept', () => {
     await offer(files, [listed('send', { description: 'sends again' }), listed('look')]);
     await expect(accept({ yes: false })).rejects.toThrow('--yes: expected where');
     expect((await doctor())[0]).toMatchObject({ level: 'note' });
-    await expect(accept({ server: 'fer' })).rejects.toThrow('server: expected');
+    await expect(accept({ server: 'fer', yes: false })).rejects.toThrow(
+      'server: expected an MCP server of the configuration (far), got "fer"',
+    );
     await expect(accept({ tool: 'sent' })).rejects.toThrow('tool: expected');
+
+    const orders = mcpServer({
+      name: 'orders',
+      transport: 'stdio',
+      command: 'orders',
+      env: ['ORDERS_TOKEN'],
+    });
+    servers = [orders, far];
+    const [code, ...lines] = await accept({ dryRun: true });
+    expect(code).toBe(1);
+    expect(lines).toContain('+ [MCP far] sends again');
+    expect(lines.slice(-2)).toEqual([
+      'Not accepted: 1 tool.',
+      'error: MCP server "orders" needs ORDERS_TOKEN, which the environment does not have; set it',
+    ]);
+    expect((await accept({})).slice(-2)[0]).toBe('Accepted 1 tool.');
+    expect(await accept({ tool: 'sent' })).toEqual([1, lines.at(-1)]);
   });
 });

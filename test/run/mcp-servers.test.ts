@@ -293,7 +293,7 @@ describe('a server that is unavailable at the start', () => {
       mcpServer({ name: 'desk', transport: 'stdio', command: 'no-such-program' }),
     ]);
     const { outcome } = await run(rig);
-    expect(outcome.error).toContain('check that the command is installed on this worker');
+    expect(outcome.error).toContain('check that the command is installed');
   });
 
   test('or lacks the tools that the agent names ends the run with a list of the existing ones', async () => {

@@ -58,9 +58,9 @@ export const erase: Command<EraseCommandOptions> = {
       'storeNamespace',
     ).addHelpText('after', ABOUT),
   async run(context, { dryRun = false, yes = false, ...given }) {
-    requireConfirmable(context, { yes, dryRun });
     const wanted = optionsOf(given);
     check(wanted);
+    requireConfirmable(context, { yes, dryRun });
     noteServer(context, await context.server());
     const { archive, blobs } = await context.stores();
     const sources = { client: await context.client(), archive, blobs };

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio';
 import type { Config } from '../../config.js';
 import { visible } from '../../core/state/summaries.js';
-import { printable } from '../../core/text/text.js';
+import { printable, show } from '../../core/text/text.js';
 import {
   type ChangedTool,
   type UsedTool,
@@ -14,6 +14,8 @@ import {
 } from '../../mcp/lock-tools.js';
 import type { McpServer } from '../../mcp/mcp-server.js';
 import { createSessions } from '../../mcp/session.js';
+import { nearestFirst } from '../../validation/check-options.js';
+import { normalizeError } from '../../tools/result/plain.js';
 import type { ToolLock } from '../../storage/tool-lock.js';
 import { type CliContext, type Command, CommandError, EXIT, UsageError } from '../context.js';
 import { formatCount } from '../format/format.js';
@@ -161,6 +163,17 @@ interface Unaccepted {
   readonly change: ChangedTool | null;
 }
 
+/** A server whose tools could not be listed. */
+interface FailedServer {
+  readonly server: McpServer;
+  readonly message: string;
+}
+
+interface Findings {
+  readonly found: readonly Unaccepted[];
+  readonly failed: readonly FailedServer[];
+}
+
 const WAIT_MS = 30_000;
 
 /**
@@ -178,15 +191,15 @@ export const mcpAccept: Command<McpAcceptOptions> = {
       'yes',
     ),
   async run(context, { server: name, tool, dryRun = false, yes = false }) {
-    requireConfirmable(context, { yes, dryRun });
     const servers = serversOf(await context.config(), name);
+    requireConfirmable(context, { yes, dryRun });
     const { toolLock } = await context.stores();
-    const found = await findUnaccepted({ toolLock, env: context.env }, servers, tool);
+    const { found, failed } = await findUnaccepted({ toolLock, env: context.env }, servers, tool);
     const isOnlyShown = dryRun || found.length === 0;
     const answer = isOnlyShown || yes ? 'yes' : await confirmed(context, found);
     const isAccepted = !isOnlyShown && answer === 'yes';
     if (isAccepted) {
-      for (const server of servers) {
+      for (const server of new Set(found.map((each) => each.server))) {
         const own = found.filter((each) => each.server === server);
         await acceptTools(
           toolLock,
@@ -195,9 +208,10 @@ export const mcpAccept: Command<McpAcceptOptions> = {
         );
       }
     }
-    report(context, found, isAccepted);
+    report(context, { found, failed }, isAccepted);
     if (answer === 'interrupted') return EXIT.interrupted;
-    return found.length === 0 || isAccepted || dryRun ? EXIT.completed : EXIT.failed;
+    const isDone = found.length === 0 || isAccepted || dryRun;
+    return isDone && failed.length === 0 ? EXIT.completed : EXIT.failed;
   },
 };
 
@@ -206,9 +220,9 @@ function serversOf({ agents }: Config, name: string | undefined): readonly McpSe
   const all = new Set(agents.flatMap(({ mcp: servers }) => servers));
   const named = [...all].filter((server) => name === undefined || server.name === name);
   if (named.length > 0 || name === undefined) return named;
-  const known = [...new Set([...all].map((server) => server.name))].join(', ') || 'none';
+  const known = nearestFirst(name, [...new Set([...all].map((server) => server.name))]);
   throw new UsageError(
-    `server: expected an MCP server of the configuration (${known}), got ${name}`,
+    `server: expected an MCP server of the configuration (${known.join(', ') || 'none'}), got ${show(name)}`,
   );
 }
 
@@ -216,13 +230,21 @@ async function findUnaccepted(
   { toolLock, env }: { readonly toolLock: ToolLock; readonly env: CliContext['env'] },
   servers: readonly McpServer[],
   tool: string | undefined,
-): Promise<readonly Unaccepted[]> {
+): Promise<Findings> {
   const sessions = createSessions(env);
   try {
     const known: string[] = [];
+    const failed: FailedServer[] = [];
     const found = await Promise.all(
       servers.map(async (server): Promise<readonly Unaccepted[]> => {
-        const listed = await sessions.of(server).listing({ maxAgeMs: WAIT_MS, waitMs: WAIT_MS });
+        const listed = await sessions
+          .of(server)
+          .listing({ maxAgeMs: WAIT_MS, waitMs: WAIT_MS })
+          .catch((error: unknown) => {
+            failed.push({ server, message: normalizeError(error).message });
+            return null;
+          });
+        if (listed === null) return [];
         const { used } = serverTools(server, listed);
         known.push(...used.map((each) => each.listed.name));
         const chosen = used.filter((each) => tool === undefined || each.listed.name === tool);
@@ -239,7 +261,10 @@ async function findUnaccepted(
     const all = new Map(
       found.flat().map((each) => [`${lockName(each.server)} ${each.used.listed.name}`, each]),
     );
-    if (tool === undefined || known.includes(tool)) return [...all.values()];
+    // A server that failed may have the tool.
+    if (tool === undefined || known.includes(tool) || failed.length > 0) {
+      return { found: [...all.values()], failed };
+    }
     const names = known.slice(0, 40).join(', ') || 'none';
     throw new UsageError(`tool: expected a tool that an agent uses (${names}), got ${tool}`);
   } finally {
@@ -253,7 +278,7 @@ async function confirmed(context: CliContext, found: readonly Unaccepted[]): Pro
   return await confirm(`accept ${formatCount(found.length, 'tool')}?`);
 }
 
-function report(context: CliContext, found: readonly Unaccepted[], isAccepted: boolean): void {
+function report(context: CliContext, { found, failed }: Findings, isAccepted: boolean): void {
   if (context.options.json) {
     const tools = found.map(({ server, used, change }) => ({
       server: server.name,
@@ -262,13 +287,15 @@ function report(context: CliContext, found: readonly Unaccepted[], isAccepted: b
       before: change?.accepted.hash ?? null,
       difference: shownChange({ server, used, change }).slice(1).join('\n'),
     }));
-    context.out(JSON.stringify({ accepted: isAccepted, tools }));
+    const lost = failed.map(({ server, message }) => ({ server: server.name, message }));
+    context.out(JSON.stringify({ accepted: isAccepted, tools, failed: lost }));
     return;
   }
   for (const each of found) for (const line of shownChange(each)) context.out(line);
   const count = formatCount(found.length, 'tool');
-  if (found.length === 0) context.note('Nothing to accept: no tool is new or has changed.');
-  else context.note(isAccepted ? `Accepted ${count}.` : `Not accepted: ${count}.`);
+  if (found.length > 0) context.note(isAccepted ? `Accepted ${count}.` : `Not accepted: ${count}.`);
+  else if (failed.length === 0) context.note('Nothing to accept: no tool is new or has changed.');
+  for (const { message } of failed) context.note(`error: ${printable(message)}`);
 }
 
 /** Returns the lines that show a tool's name and how it differs from its accepted form. */
