@@ -26,7 +26,10 @@ export interface EvalRun {
   readonly calls: readonly ComparedCall[];
   readonly steps: number;
   readonly usage: Usage;
-  /** The time of all model calls together in ms; null for the rerun without a model. */
+  /**
+   * The time of all model calls together in ms, without failed attempts and waits for a worker; null
+   * for the rerun without a model.
+   */
   readonly latencyMs: number | null;
   /** Where it first differs from the recording; null if it does not. */
   readonly divergence: Divergence | null;
@@ -333,7 +336,7 @@ function failedRun(error: unknown): CandidateRun {
   return { run: null, scores: {}, error: reasonOf(error) };
 }
 
-/** Returns a model, and the time that its calls have taken together. */
+/** Returns a model, and the time that its calls have taken together, without those that failed. */
 function timed(model: Model): { readonly model: Model; readonly latencyMs: () => number } {
   let sum = 0;
   return {
@@ -341,11 +344,9 @@ function timed(model: Model): { readonly model: Model; readonly latencyMs: () =>
       ...model,
       async call(request, context) {
         const begin = performance.now();
-        try {
-          return await model.call(request, context);
-        } finally {
-          sum += performance.now() - begin;
-        }
+        const reply = await model.call(request, context);
+        sum += performance.now() - begin;
+        return reply;
       },
     },
     latencyMs: () => Math.round(sum),

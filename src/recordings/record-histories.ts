@@ -119,6 +119,8 @@ function factsIn(
   },
 ): readonly RecordedFact[] {
   const scheduled = new Map<number, Extract<HistoryEvent, { type: 'scheduled' }>>();
+  /** When the last attempt of each activity began on a worker, by the event that scheduled it. */
+  const began = new Map<number, number>();
   const admitted = new Map<string, { readonly name: string; readonly input: unknown }>();
   const run = createProjector();
   const toFacts = (event: HistoryEvent): readonly RecordedFact[] => {
@@ -127,9 +129,13 @@ function factsIn(
       case 'scheduled':
         scheduled.set(event.id, event);
         return [];
+      case 'attempted':
+        began.set(event.scheduled, at);
+        return [];
       case 'completed': {
         const activity = scheduled.get(event.scheduled);
-        return activity === undefined ? [] : [ended(at, activity, event.result)];
+        const tookMs = at - (began.get(event.scheduled) ?? at);
+        return activity === undefined ? [] : [ended(activity, { at, tookMs }, event.result)];
       }
       case 'failed': {
         const activity = scheduled.get(event.scheduled);
@@ -178,8 +184,8 @@ function factsIn(
 }
 
 function ended(
-  at: number,
-  { at: scheduledAt, activity, input }: Extract<HistoryEvent, { type: 'scheduled' }>,
+  { activity, input }: Extract<HistoryEvent, { type: 'scheduled' }>,
+  { at, tookMs }: { readonly at: number; readonly tookMs: number },
   result: unknown,
 ): RecordedFact {
   if (isObject(input) && isObject(result)) {
@@ -187,7 +193,6 @@ function ended(
     const place = { at, turn: Number(turn ?? 0), step: Number(step ?? 0) };
     if (activity === 'callModel' && isReply(result)) {
       const summary = compact !== undefined && ({ summary: true } as const);
-      const tookMs = at - scheduledAt;
       return { ...place, type: 'reply', reply: toJson(result), tookMs, ...summary };
     }
     if (activity === 'runTool' && isCall(call) && isToolResult(result)) {

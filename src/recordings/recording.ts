@@ -19,7 +19,7 @@ export type RecordedFact = { readonly at: number } & (
       readonly turn: number;
       readonly step: number;
       readonly reply: Json;
-      /** The time from its request to its reply in ms, with retries. */
+      /** The time of the attempt that replied, in ms, from its start on a worker. */
       readonly tookMs: number;
       /** The reply is a summary of older messages, and no step; absent in older recordings. */
       readonly summary?: true;

@@ -169,7 +169,7 @@ test.skipIf(!hasTerminal)(
     await terminal.isShown('yes / no / edit / answer / full / later?');
     expect(terminal.shown()).toMatch(/to.*ann/);
     terminal.type('deny');
-    await terminal.isShown('Reason for the model (optional):');
+    await terminal.isShown('Reason (optional):');
     terminal.type('x'.repeat(2_001));
     await terminal.isShown('note: expected at most 2000 characters');
     terminal.type('nonsense');

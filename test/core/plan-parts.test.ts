@@ -6,6 +6,7 @@ import {
   planAfter,
   readPlanAnswer,
   planEnd,
+  planTitle,
   showPlan,
 } from '../../src/core/plan/confirm-plan.js';
 import {
@@ -23,6 +24,18 @@ import type { GraphState } from '../../src/core/state/state.js';
 import { EXECUTE } from '../support/graph-agent.js';
 
 const action = (id: string, rest: object = {}) => ({ id, tool: 'add', arguments: {}, ...rest });
+
+test.each([
+  [[true], 'The plan has 1 action, which needs approval (!)'],
+  [[false], 'The plan has 1 action, which needs no approval'],
+  [[true, false], 'The plan has 2 actions, and 1 of them needs approval (!)'],
+  [[false, false], 'The plan has 2 actions, and none needs approval'],
+])('the title of a plan counts in plain English: %j', (asking, title) => {
+  const actions = asking.map((asks) =>
+    asks ? { asks: { then: 'ask', why: 'rule' } as const } : {},
+  );
+  expect(planTitle(actions)).toBe(title);
+});
 const needs = (ref: string) => ({ arguments: { x: { $ref: ref } } });
 
 describe('the fault of a plan', () => {

@@ -118,6 +118,30 @@ describe('a printed command', () => {
     expect(checkLimits(options['add'], 'arguments')).toBeNull();
   });
 
+  test.each<[string, Partial<Request>, string]>([
+    ['a call of a model', { kind: 'approval' }, 'refuse it; the note is for the model'],
+    [
+      'a call of a graph',
+      { kind: 'approval', call: 'node_pay_1_0' },
+      'refuse it; the note is for the graph, as the error of the call',
+    ],
+    [
+      'a confirm of a graph',
+      { kind: 'question', call: 'node_sure_1_0', tool: 'node:sure' },
+      'answer no; the note becomes a message of the run',
+    ],
+    ['a plan', { kind: 'plan' }, 'no: execute nothing; the note becomes a message of the run'],
+    [
+      'an undo',
+      { kind: 'approval', decisions: ['approve', 'deny'] },
+      'do not undo it; the note is recorded',
+    ],
+  ])('that denies says who reads the note: %s', (_, given, purpose) => {
+    const request = approval({ decisions: OFFERED[given.kind ?? 'approval'], ...given });
+    const commands = decidingCommands('desk-1', request, NOW);
+    expect(commands.find(({ words }) => words[0] === 'deny')?.purpose).toBe(purpose);
+  });
+
   test('about a part of a plan names actions unless the plan has such a part', () => {
     const some = (asks: readonly boolean[]): readonly string[] => {
       const request = approval({

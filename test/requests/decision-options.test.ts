@@ -21,22 +21,27 @@ describe('the digest that a person has seen', () => {
   const request = approval();
 
   test.each([12, 13, 40, 64])('is accepted with its first %i digits', (digits) => {
-    expect(() => checkDigest(DIGEST.slice(0, digits), request)).not.toThrow();
-    expect(() => checkDigest(DIGEST.slice(0, digits).toUpperCase(), request)).not.toThrow();
+    expect(() => checkDigest(DIGEST.slice(0, digits), request, 'desk 1')).not.toThrow();
+    expect(() =>
+      checkDigest(DIGEST.slice(0, digits).toUpperCase(), request, 'desk 1'),
+    ).not.toThrow();
   });
 
   test.each(['', 'ab12cd34ef5', 'ab12cd34ef5g', ' ab12cd34ef56', `${DIGEST}0`, '*'.repeat(12)])(
     'is refused as %j',
     (given) => {
-      expect(() => checkDigest(given, request)).toThrow(UsageError);
+      expect(() => checkDigest(given, request, 'desk 1')).toThrow(UsageError);
     },
   );
 
   test('is refused if it belongs to another request', () => {
-    expect(() => checkDigest('ab12cd34ef57', request)).toThrow(
-      '--digest: expected ab12cd34ef56, got ab12cd34ef57; request r1 may have changed',
+    expect(() => checkDigest('ab12cd34ef57', request, 'desk 1')).toThrow(
+      '--digest: expected ab12cd34ef56, got ab12cd34ef57; request r1 may have changed; ' +
+        "before you decide, read it again: perdure inbox 'desk 1' r1",
     );
-    expect(() => checkDigest(DIGEST.replace(/0$/, '1'), request)).toThrow('may have changed');
+    expect(() => checkDigest(DIGEST.replace(/0$/, '1'), request, 'desk 1')).toThrow(
+      'may have changed',
+    );
   });
 });
 

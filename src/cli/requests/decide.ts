@@ -1,7 +1,7 @@
 import { decidedText, noRequest } from '../../client/requests.js';
 import { toRunStatus } from '../../client/status.js';
 import { RefusedError } from '../../core/errors.js';
-import { SHOWN_DIGITS, decidingCommand } from '../../core/requests/commands.js';
+import { SHOWN_DIGITS, commandLine, decidingCommand } from '../../core/requests/commands.js';
 import { visible } from '../../core/state/summaries.js';
 import type {
   Decision,
@@ -82,7 +82,7 @@ export async function submitDecision(context: CliContext, given: DecisionInput):
   const found = await openRequest(context, named, name);
   const { opened, request } = found;
   const { id } = opened.run;
-  if (seen !== undefined) checkDigest(seen, request);
+  if (seen !== undefined) checkDigest(seen, request, id);
   else if (NEED_DIGEST.includes(what.as)) throw await unseen(context, found, { as: what.as, by });
   check?.(found);
   const decision = { ...what, request: request.id, digest: request.digest, by: deciderName(by) };
@@ -180,13 +180,17 @@ export function checkDigestForm(given: string): void {
   );
 }
 
-/** Throws if the digest that a person has seen is not that of the request. */
-export function checkDigest(given: string, { id, digest }: Pick<Request, 'id' | 'digest'>): void {
+/** Throws if the digest that a person has seen is not that of the request of a run. */
+export function checkDigest(
+  given: string,
+  { id, digest }: Pick<Request, 'id' | 'digest'>,
+  run: string,
+): void {
   checkDigestForm(given);
   if (digest.startsWith(given.toLowerCase())) return;
   throw new CommandError(
     'changed',
     `--digest: expected ${digest.slice(0, SHOWN_DIGITS)}, got ${visible(given)}; request ${visible(id)} ` +
-      'may have changed, so review it again before you decide',
+      `may have changed; before you decide, read it again: ${commandLine('perdure', ['inbox', run, id])}`,
   );
 }

@@ -118,7 +118,7 @@ export function followUp(as: DecisionKind, request: Request): FollowUp | null {
       // The server learns that it was declined, and no model reads a reason.
       if (isServerAsk(request)) return null;
       return {
-        question: 'Reason for the model (optional):',
+        question: 'Reason (optional):',
         read: (line) => ({ as, ...(line.trim() !== '' && { note: line.trim() }) }),
       };
     case 'some':

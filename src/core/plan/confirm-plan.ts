@@ -250,6 +250,9 @@ function title(actions: number): string {
 export function planTitle(actions: readonly Pick<PlannedAction, 'asks'>[]): string {
   const asking = actions.filter(({ asks }) => asks !== undefined).length;
   const all = title(actions.length).slice(0, -1);
+  if (actions.length === 1) {
+    return asking === 0 ? `${all}, which needs no approval` : `${all}, which needs approval (!)`;
+  }
   if (asking === 0) return `${all}, and none needs approval`;
   return `${all}, and ${asking} of them need${asking === 1 ? 's' : ''} approval (!)`;
 }

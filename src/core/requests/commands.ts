@@ -1,8 +1,9 @@
 import { LIMITS, type LimitName } from '../definition/definition.js';
 import { harmlessActions, shownActions } from '../plan/confirm-plan.js';
 import { isOpenStatus, type RunStatus } from '../state/status.js';
+import { nodeOfCall } from '../state/turn-definition.js';
 import { formatDuration, shellLine } from '../text/text.js';
-import type { DecisionKind, Request } from '../transcript/request.js';
+import { type DecisionKind, type Request, isUndoRequest } from '../transcript/request.js';
 
 /** Number of hex digits of a digest in a command, which compares them with the whole digest. */
 export const SHOWN_DIGITS = 12;
@@ -23,7 +24,8 @@ interface RunCommand {
 type Decided = Pick<
   Request,
   'id' | 'digest' | 'kind' | 'definition' | 'limit' | 'arguments' | 'form' | 'url'
->;
+> &
+  Partial<Pick<Request, 'call' | 'tool' | 'decisions'>>;
 
 /**
  * Returns a command line for a POSIX shell. `words`: the command, its operands, and its options. An
@@ -124,10 +126,7 @@ function commandFor(run: string, request: Decided, as: DecisionKind): RunCommand
     case 'deny':
       return {
         words: ['deny', run, id, ...seen, '--note', 'TEXT'],
-        purpose:
-          kind === 'plan'
-            ? 'no: execute nothing; the note is for the model'
-            : 'refuse it; the note is for the model',
+        purpose: denyPurpose(request),
       };
     case 'edit':
       return {
@@ -163,12 +162,17 @@ function commandFor(run: string, request: Decided, as: DecisionKind): RunCommand
     case 'happened':
       return {
         words: [...resolve, '--result', 'JSON'],
-        purpose: 'it happened; pass its result to the model',
+        purpose: isCallOfGraph(request)
+          ? 'it happened; pass its result to the graph'
+          : 'it happened; pass its result to the model',
       };
     case 'retry':
       return { words: resolve, purpose: 'it did not happen: call the tool again' };
     case 'abandon':
-      return { words: resolve, purpose: 'give up on the call and tell the model' };
+      return {
+        words: resolve,
+        purpose: `give up on the call and tell the ${isCallOfGraph(request) ? 'graph' : 'model'}`,
+      };
     case 'accept':
       // The digest covers the pinned form of the tool, not the current one.
       return {
@@ -176,6 +180,24 @@ function commandFor(run: string, request: Decided, as: DecisionKind): RunCommand
         purpose: 'accept the tool in its current form',
       };
   }
+}
+
+/** Says what a denial does, and who reads its note. */
+function denyPurpose(request: Decided): string {
+  const { kind, tool = '', decisions = [] } = request;
+  if (kind === 'plan') return 'no: execute nothing; the note becomes a message of the run';
+  if (nodeOfCall({ name: tool }) !== null) {
+    return 'answer no; the note becomes a message of the run';
+  }
+  if (decisions.length > 0 && isUndoRequest({ kind, decisions })) {
+    return 'do not undo it; the note is recorded';
+  }
+  return `refuse it; the note is for the ${isCallOfGraph(request) ? 'graph, as the error of the call' : 'model'}`;
+}
+
+/** Whether a node of the graph has made the call that waits, and not a model. */
+function isCallOfGraph({ call = '' }: Decided): boolean {
+  return call.startsWith('node_');
 }
 
 /** Returns the command for one decision about what an MCP server asks. */
