@@ -1,3 +1,4 @@
+import type { Client } from '@temporalio/client';
 import { isLoaded } from '../../core/rules/limits.js';
 import { visible } from '../../core/state/summaries.js';
 import { nextTarget } from '../../history/follow-history.js';
@@ -113,13 +114,31 @@ async function retryBlocked({ client, run }: OpenedRun): Promise<boolean> {
   try {
     // The previous worker may have died before the workflow recorded that it is blocked; a resume
     // that arrives before that is lost. A query is answered only after all events are processed.
-    await client.withDeadline(Date.now() + ANSWER_WITHIN_MS, () =>
-      client.workflow.getHandle(run.id).query(statusQuery),
-    );
+    await untilProcessed(client, run.id);
     await resumeRun(client, run.id, { by: osUser() });
     return true;
   } catch {
     // The run probes on its own; until then, it stays as it was read.
     return false;
   }
+}
+
+/**
+ * Waits until a run has written the status that `list` reads, if its worker ends with this command: the
+ * command reads an event as soon as the server has it, before the workflow does. Gives up after some
+ * seconds; the next worker then writes the status.
+ */
+export async function untilPublished(
+  context: CliContext,
+  { id, hosting }: { readonly id: string; readonly hosting: Hosting },
+): Promise<void> {
+  if (!hosting.isHosting) return;
+  await untilProcessed(await context.client(), id).catch(() => undefined);
+}
+
+/** Waits until the workflow has processed all events: a query is answered only then. */
+async function untilProcessed(client: Client, id: string): Promise<void> {
+  await client.withDeadline(Date.now() + ANSWER_WITHIN_MS, () =>
+    client.workflow.getHandle(id).query(statusQuery),
+  );
 }

@@ -17,6 +17,7 @@ import type { StreamEvent } from '../../live/stream.js';
 import { type CliContext, CommandError, type ExitCode } from '../context.js';
 import { palette } from '../format/format.js';
 import type { Hosting } from '../hosting/hosting.js';
+import { untilPublished } from '../hosting/with-worker.js';
 import type { OpenedRun } from '../open-run.js';
 import { nextCommandFor, runnableText } from '../reports/next-command.js';
 import {
@@ -301,7 +302,7 @@ export async function followAndReport(
   const { id, hosting, interrupt } = run;
   const end = await watchWithPrompts(context, run, { wait });
   // It may not be known yet which worker serves the run.
-  if (end.type === 'waiting') await run.ready;
+  if (end.type === 'waiting') await run.ready.then(() => untilPublished(context, run));
   const runId = end.last?.runId ?? run.runId;
   const { taskQueue } = run;
   const left = { id, runId, taskQueue, last: end.last, wasHosting: hosting.isHosting };
