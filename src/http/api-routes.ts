@@ -108,8 +108,10 @@ async function readInput(context: GuardedContext, operation: Operation): Promise
   const known = Object.keys(input.shape).filter((name) => !Object.hasOwn(inPath, name));
   const keys = {
     known,
-    unrecognized: (names: string, nearest: string) =>
-      `${names}: expected one of ${known.join(', ') || 'no fields'}${nearest === '' ? '' : ` (nearest: ${nearest})`}; correct or remove it`,
+    unrecognized: (names: string, nearest: string, meant: string | undefined) =>
+      meant === undefined
+        ? `${names}: expected one of ${nearest || 'no fields'}; correct or remove it`
+        : `${names}: expected a field of this request; did you mean ${show(meant)}?`,
   };
   const lines = describeIssues(read.error.issues, value, { keys });
   throw new InputError(lines.map((line) => line.slice(2)).join('\n'));

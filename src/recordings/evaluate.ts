@@ -7,6 +7,7 @@ import { isObject } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
 import type { Outcome, Usage } from '../core/transcript/outcome.js';
 import type { Model } from '../models/model.js';
+import { normalizeError } from '../tools/result/plain.js';
 import { nearestFirst } from '../validation/check-options.js';
 import { type ComparedCall, type Divergence, comparedCall, lastOutcome } from './divergence.js';
 import { type EvalGates, type GateResult, assertGates, gateResults } from './eval-gates.js';
@@ -254,8 +255,12 @@ async function filesIn(
     const names = found.flat();
     if (names.length > 0) return names.toSorted((one, other) => (one.name < other.name ? -1 : 1));
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new InputError(`cases: expected a readable folder, got an error (${reason})`, {
+    const { message } = normalizeError(error);
+    const isMissing = isObject(error) && error['code'] === 'ENOENT';
+    const got = isMissing
+      ? `got ${show(place)}, which does not exist`
+      : `got an error (${message})`;
+    throw new InputError(`cases: expected a readable folder of recordings, ${got}`, {
       cause: error,
     });
   }

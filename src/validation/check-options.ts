@@ -49,11 +49,12 @@ interface RootDescription {
   readonly root?: string;
   /**
    * The keys that the value may have, and the text about other keys; `nearest` lists the possible
-   * ones, nearest first, and may be empty. If absent, the issue's own message is used.
+   * ones, nearest first, and may be empty, and `meant` is the one that the first of the other keys may
+   * be a misspelling of. If absent, the issue's own message is used.
    */
   readonly keys?: {
     readonly known: readonly string[];
-    unrecognized(keys: string, nearest: string): string;
+    unrecognized(keys: string, nearest: string, meant: string | undefined): string;
   };
   /**
    * Whether objects and lists are only named, and so is a text where an object or a list was expected:
@@ -119,8 +120,9 @@ function describeKeys(
 ): string {
   const keys = issue.keys.map((key) => show(key)).join(', ');
   if (issue.path.length === 0 && root !== undefined) {
-    const nearest = nearestFirst(issue.keys[0] ?? '', root.known).slice(0, MAX_NAMES);
-    return root.unrecognized(keys, nearest.join(', '));
+    const [first = ''] = issue.keys;
+    const nearest = nearestFirst(first, root.known).slice(0, MAX_NAMES);
+    return root.unrecognized(keys, nearest.join(', '), likelyMeant(first, root.known));
   }
   const path = issue.path.length === 0 ? '' : `${readablePath(issue.path)}: `;
   return issue.message.startsWith('Unrecognized key')

@@ -107,6 +107,7 @@ describe('defineAgent', () => {
     [{ retention: '101 years' }, 'retention: expected a whole number of ms'],
     [{ retention: 0 }, 'retention: expected a whole number of ms'],
     [{ limits: { step: 1 } }, 'agent "a": limits.step'],
+    [{ limits: { stepps: 1 } }, 'run, got "stepps" (nearest: steps); correct the name'],
   ])('refuses %o', (changes, message) => {
     expect(() => defineLoosely(changes)).toThrow(message);
   });

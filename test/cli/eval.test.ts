@@ -109,6 +109,25 @@ describe('the commands call the model that they are given', () => {
     await rm(home, { recursive: true });
   });
 
+  test('eval and rerun name a model without a key, and a folder that does not exist', async () => {
+    const home = await mkdtemp(join(tmpdir(), 'eval-'));
+    const config = join(home, 'perdure.config.ts');
+    await writeFile(config, CONFIG);
+    const place = { home, config, env: { OPENAI_API_KEY: '', OPENAI_BASE_URL: '' } };
+    const file = [join(folder, 'a-refund.json')];
+    const { stdout, code } = await runInProcess(rerunCommand, { file, model: 'nope' }, place);
+    expect(code).toBe(1);
+    expect(stdout).toContain(
+      '--model "nope" (no entry in `models` of the configuration): No model provider is set: set OPENAI_API_KEY',
+    );
+    expect(stdout).not.toContain('worker');
+    const missing = { folder: join(home, 'nofolder'), model: 'demo' };
+    await expect(runInProcess(evaluation, missing, place)).rejects.toThrow(
+      `<folder>: expected a readable folder of recordings, got "${missing.folder}", which does not exist`,
+    );
+    await rm(home, { recursive: true });
+  });
+
   test('eval leaves a report that has not finished, if it fails', async () => {
     const home = await mkdtemp(join(tmpdir(), 'eval-'));
     const [config, junit] = [join(home, 'perdure.config.ts'), join(home, 'junit.xml')];
@@ -116,7 +135,7 @@ describe('the commands call the model that they are given', () => {
     await writeFile(junit, '<testsuites>of yesterday</testsuites>');
     const options = { folder: home, model: 'tiny', junit };
     await expect(runInProcess(evaluation, options, { home, config })).rejects.toThrow(
-      'cases: expected recordings',
+      '<folder>: expected recordings',
     );
     const xml = await readFile(junit, 'utf8');
     expect(xml).toContain('<testsuite name="perdure eval tiny" tests="1" failures="0" errors="1"');

@@ -101,8 +101,11 @@ describe('the client, made from the same schemas', () => {
     const unknown = await desk.send('/v1/runs', { body: { agent: 'desk', mesage: 'x' } });
     expect(unknown.body.error).toMatchObject({
       code: 'input',
-      message: expect.stringContaining('mesage'),
+      message: '"mesage": expected a field of this request',
+      fix: 'did you mean "message"?',
     });
+    const other = await desk.send('/v1/runs', { body: { agent: 'desk', message: 'x', qqq: 1 } });
+    expect(other.body.error.message).toMatch(/^"qqq": expected one of [\w, ]+$/);
     expect((await desk.send('/v1/nothing')).body.error.code).toBe('not_found');
   });
 

@@ -139,9 +139,10 @@ test('names the worker and what its configuration lacks, and probes soon, if ano
   const error = failure({ kind: 'credentials', type: 'no_credentials' });
   const text = namingWorker(error, 'smart', false).message;
   expect(text).toMatch(
-    /^worker \d+@\S+ \(no entry "smart" in `models` of its config\): it failed$/,
+    /^worker \d+@\S+ \(no entry "smart" in `models` of its config\): it failed Then restart the worker\.$/,
   );
-  expect(namingWorker(error, 'smart', true).message).toMatch(/^worker \d+@\S+: it failed$/);
+  const refused = failure({ kind: 'credentials', type: 'authentication' });
+  expect(namingWorker(refused, 'smart', true).message).toMatch(/^worker \d+@\S+: it failed$/);
   expect(namingWorker(failure({}), 'smart', false).message).toBe('it failed');
   const decision = decide({ kind: 'credentials' });
   const report = attemptReport(error, decision, { attempt: 1, at: 0 });

@@ -30,7 +30,7 @@ test('makes no request without key and address, and names both', async () => {
   const { details, message } = await failureOf(callOnce(model));
   expect(details).toEqual({ kind: 'credentials', type: 'no_credentials' });
   expect(message).toBe(
-    "No model provider is set: set OPENAI_API_KEY, or OPENAI_BASE_URL for a server that speaks OpenAI's API, and restart the worker.",
+    "No model provider is set: set OPENAI_API_KEY, or OPENAI_BASE_URL for a server that speaks OpenAI's API.",
   );
 });
 

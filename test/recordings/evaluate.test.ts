@@ -345,6 +345,8 @@ describe('an evaluation', () => {
       /expected recordings \(\*\.json\)/,
     );
     await rm(empty, { recursive: true });
-    await expect(evaluate(empty, { model: same })).rejects.toThrow(/expected a readable folder/);
+    await expect(evaluate(empty, { model: same })).rejects.toThrow(
+      `cases: expected a readable folder of recordings, got "${empty}", which does not exist`,
+    );
   });
 });

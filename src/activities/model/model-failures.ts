@@ -320,7 +320,8 @@ export function namingWorker(error: ModelError, model: string, hasEntry: boolean
   const { details, message } = error;
   if (!OF_WORKER.includes(details.kind)) return error;
   const lack = hasEntry ? '' : ` (no entry ${JSON.stringify(model)} in \`models\` of its config)`;
-  return new ModelError(`${THIS_WORKER}${lack}: ${message}`, details);
+  const fix = details.type === 'no_credentials' ? ' Then restart the worker.' : '';
+  return new ModelError(`${THIS_WORKER}${lack}: ${message}${fix}`, details);
 }
 
 /**

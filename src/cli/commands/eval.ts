@@ -1,9 +1,10 @@
 import { writeFile } from 'node:fs/promises';
 import { meantModel } from '../../config.js';
 import { visible } from '../../core/state/summaries.js';
+import { InputError } from '../../core/errors.js';
 import { isObject } from '../../core/text/json.js';
 import { createModelCatalog, standInFor } from '../../models/model-entry.js';
-import type { Model } from '../../models/model.js';
+import { type Model, ModelError } from '../../models/model.js';
 import {
   type EvalProgress,
   type Evaluation,
@@ -74,6 +75,9 @@ async function evaluateFolder(
     ...(atOnce !== undefined && { atOnce }),
     signal,
     onProgress: (progress: EvalProgress) => context.note(progressLine(progress)),
+  }).catch((error: unknown) => {
+    if (!InputError.isInstance(error) || !error.message.startsWith('cases: ')) throw error;
+    throw new UsageError(error.message.replace(/^cases/, '<folder>'), { cause: error });
   });
   report(context, result, name);
   if (junit !== undefined) await writeReport(junit, junitReport(result, name));
@@ -90,7 +94,21 @@ export async function candidateModel(context: CliContext, name: string): Promise
       `--model: expected a model, got ${show(name)} (did you mean ${show(meant)}); correct it, or add an entry ${show(name)}: {} to \`models\``,
     );
   }
-  return standInFor(createModelCatalog(models, context.env).resolve(name));
+  const catalog = createModelCatalog(models, context.env);
+  const model = standInFor(catalog.resolve(name));
+  const lack = catalog.knows(name) ? '' : ' (no entry in `models` of the configuration)';
+  return {
+    ...model,
+    async call(request, how) {
+      try {
+        return await model.call(request, how);
+      } catch (error) {
+        if (!(error instanceof ModelError) || error.details.kind !== 'credentials') throw error;
+        const text = `--model ${show(name)}${lack}: ${error.message}`;
+        throw new ModelError(text, { ...error.details, cause: error });
+      }
+    },
+  };
 }
 
 async function scorersIn(

@@ -45,7 +45,9 @@ export function parseJsonOption(text: string): Json {
   const parsed = parseForeignJson(text);
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it was parsed from JSON
   if (parsed.ok) return parsed.value as Json;
-  throw new InvalidArgumentError(`Expected JSON: ${parsed.problem}.`);
+  throw new InvalidArgumentError(
+    `Expected JSON, such as '"text"' or '{"total":3}': ${parsed.problem}.`,
+  );
 }
 
 /** Collects the values of a repeatable option, in order. */

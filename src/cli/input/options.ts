@@ -352,7 +352,7 @@ export const OPTIONS = {
   yes: { flags: '--yes', text: 'do not ask at the terminal' },
   model: {
     flags: '--model <name>',
-    text: 'call this model of the configuration, or of a provider, in place of the recorded one',
+    text: 'call this model of the configuration, or of a provider, in place of the recorded one; of eval required',
   },
   runs: {
     flags: '--runs <n>',

@@ -35,7 +35,7 @@ import {
   type SuppliedMessage,
   suppliedProblem,
 } from '../transcript/messages.js';
-import { startPromptProblem } from './named-prompt.js';
+import { nearest, startPromptProblem } from './named-prompt.js';
 import { turnSettingsProblem } from './turn-settings.js';
 
 /** One check for each field of an input. */
@@ -77,7 +77,8 @@ export function checkLimits(value: unknown, path: string): string | null {
       if (inner !== null) return inner;
     } else if (!isLimitName(name)) {
       if (name === 'wall') return wallProblem(value, at);
-      return `${at}: expected one of ${LIMIT_NAMES.join(', ')}, or limits.run for the whole run`;
+      const [meant = ''] = nearest(name, LIMIT_NAMES);
+      return `${at}: expected one of ${LIMIT_NAMES.join(', ')}, or limits.run for the whole run, got ${show(name)} (nearest: ${meant}); correct the name`;
     } else if (!isLimit(name, limit)) {
       if (name === 'wallMs' && typeof limit === 'string') {
         return `${at}: expected a positive number of ms, got ${show(limit)}; for words, write wall: ${show(limit)}`;

@@ -240,7 +240,8 @@ export function promptProblem(
   const known = argumentNames(found);
   const unknown = Object.keys(args).find((name) => !known.includes(name));
   if (unknown !== undefined) {
-    const possible = known.length === 0 ? 'it has none' : `it has ${nearest(unknown, known)}`;
+    const possible =
+      known.length === 0 ? 'it has none' : `it has ${nearest(unknown, known).join(', ')}`;
     return `args.${unknown}: expected an argument of prompt "${prompt}" (${possible}); correct the name, or remove it`;
   }
   const misfit = objectProblem(schema, args, 'args');
@@ -281,17 +282,16 @@ function unknownPrompt({ name, prompts = {} }: Prompts, prompt: string): string 
   const names = Object.keys(prompts);
   const agent = `agent "${name}"`;
   if (names.length === 0) return `prompt: ${agent} has no prompts; send a message instead`;
-  return `prompt: expected a prompt of ${agent}, got ${show(prompt)} (nearest: ${nearest(prompt, names)}); correct the name`;
+  return `prompt: expected a prompt of ${agent}, got ${show(prompt)} (nearest: ${nearest(prompt, names).join(', ')}); correct the name`;
 }
 
 /** Returns the names most similar to this one, best match first. */
-function nearest(name: string, names: readonly string[]): string {
+export function nearest(name: string, names: readonly string[]): readonly string[] {
   return names
     .map((one) => ({ one, edits: editDistance(name.toLowerCase(), one.toLowerCase()) }))
     .toSorted((a, b) => a.edits - b.edits || (a.one < b.one ? -1 : 1))
     .slice(0, 3)
-    .map(({ one }) => one)
-    .join(', ');
+    .map(({ one }) => one);
 }
 
 /** Returns the number of letters to add, remove, or replace. Both names must be short. */

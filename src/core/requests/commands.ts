@@ -162,9 +162,7 @@ function commandFor(run: string, request: Decided, as: DecisionKind): RunCommand
     case 'happened':
       return {
         words: [...resolve, '--result', 'JSON'],
-        purpose: isCallOfGraph(request)
-          ? 'it happened; pass its result to the graph'
-          : 'it happened; pass its result to the model',
+        purpose: `it happened; pass its result to the ${isCallOfGraph(request) ? 'graph' : 'model'}, or omit --result`,
       };
     case 'retry':
       return { words: resolve, purpose: 'it did not happen: call the tool again' };

@@ -191,10 +191,10 @@ function withoutKey(apiKeyEnv: string): Model {
   return {
     async call({ model }, { signal }) {
       signal.throwIfAborted();
-      throw new ModelError(
-        `No key for the model "${model}": set ${apiKeyEnv}, and restart the worker.`,
-        { kind: 'credentials', type: 'no_credentials' },
-      );
+      throw new ModelError(`No key for the model "${model}": set ${apiKeyEnv}.`, {
+        kind: 'credentials',
+        type: 'no_credentials',
+      });
     },
   };
 }

@@ -149,7 +149,7 @@ function createModelWithoutProvider(
       const hint =
         found === null ? '' : ` ${found.name} answers here: OPENAI_BASE_URL=${found.baseUrl}`;
       throw new ModelError(
-        `No model provider is set: set ${apiKeyEnv}, or OPENAI_BASE_URL for a server that speaks OpenAI's API, and restart the worker.${hint}`,
+        `No model provider is set: set ${apiKeyEnv}, or OPENAI_BASE_URL for a server that speaks OpenAI's API.${hint}`,
         { kind: 'credentials', type: 'no_credentials' },
       );
     },
