@@ -3,7 +3,7 @@ import type { WorkflowHandle } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { answer } from '../../src/cli/commands/approve.js';
+import { answer, edit } from '../../src/cli/commands/approve.js';
 import { cancel, resume } from '../../src/cli/commands/pause.js';
 import { resolve } from '../../src/cli/commands/limits.js';
 import type { Command } from '../../src/cli/context.js';
@@ -30,6 +30,14 @@ const pay = defineTool({
   timeout: 200,
   execute: () => new Promise(() => undefined),
 });
+const refund = defineTool({
+  name: 'refund',
+  description: 'refunds',
+  input: z.object({ euros: z.number() }),
+  effect: 'once',
+  approval: 'always',
+  execute: ({ euros }) => `refunded ${euros}`,
+});
 /** Acts on the first message and returns the tool results. */
 const model: Model = {
   async call({ messages }, { signal }) {
@@ -37,6 +45,7 @@ const model: Model = {
     const last = messages.at(-1);
     if (last?.role === 'tool') return replyText(`read: ${last.text}`);
     if (first?.text === 'pay') return replyCall('pay');
+    if (first?.text === 'refund') return replyCall('refund', { euros: 60 });
     if (first?.text === 'hold') await gate.wait(signal);
     if (first?.text === 'keyless' && !mended) {
       throw new ModelError('no', { kind: 'credentials', type: 'http_401' });
@@ -47,7 +56,7 @@ const model: Model = {
 
 beforeAll(async () => {
   rig = await createRig();
-  const agent = defineAgent({ name: 'a', instructions: 'x', model: 'm', tools: [pay] });
+  const agent = defineAgent({ name: 'a', instructions: 'x', model: 'm', tools: [pay, refund] });
   await rig.worker([agent], { models: { m: model } });
 });
 afterAll(async () => {
@@ -125,6 +134,27 @@ describe('resolve', () => {
     await expect(asked).rejects.toThrow('it has no open request');
     await handle.terminate();
   });
+});
+
+test('an edit waits for its check, and fails if that refuses it', async () => {
+  const handle = await started('refund', 'waiting_decision');
+  const id = handle.workflowId;
+  const [request] = (await handle.query<RunStatus>('status')).pending;
+  const given = { id, request: 'r1', digest: request?.digest ?? '' };
+  await expect(decide(edit, { ...given, arguments: { euro: 70 } })).rejects.toThrow(
+    new RegExp(
+      `the decision about request r1 is refused, and it is still open: .*euros.* See: .*inbox ${id} r1`,
+      's',
+    ),
+  );
+  const { code, stdout } = await decide(
+    edit,
+    { ...given, arguments: { euros: 70 } },
+    { json: true },
+  );
+  expect(JSON.parse(stdout)).toMatchObject({ as: 'edit', resolved: true, checking: false });
+  expect(code).toBe(0);
+  expect((await rig.end(handle)).outcome.answer).toContain('refunded 70');
 });
 
 test('a decision that no worker checks blocks the next one, which names the command for a worker', async () => {

@@ -200,8 +200,11 @@ async function send(
   return null;
 }
 
-/** Waits until a worker has checked a decision; returns why it was refused, or null. */
-async function refusedAfterCheck(
+/**
+ * Waits until a worker has checked a decision; returns why it was refused, or null. Throws the
+ * signal's reason if that aborts before.
+ */
+export async function refusedAfterCheck(
   client: Client,
   { run: { id }, request }: Prompted,
   signal: AbortSignal,

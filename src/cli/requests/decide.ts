@@ -15,6 +15,7 @@ import { withWorker } from '../hosting/with-worker.js';
 import { deciderName } from '../input/option-parsers.js';
 import { type OpenedRun, openRun, requireOpen } from '../open-run.js';
 import { nextCommand, nextCommandFor } from '../reports/next-command.js';
+import { refusedAfterCheck } from './decide-at-terminal.js';
 import { ownStanding, shownRequest } from './show-request.js';
 
 /** An open request, with the run that made it. */
@@ -92,11 +93,14 @@ export async function submitDecision(context: CliContext, given: DecisionInput):
     send: (start) => send(context, found, { decision, start }),
     left: (start) => starts.push(start),
   });
-  const checking = receipts.some((receipt) => receipt.checking === true);
+  const isSent = receipts.some((receipt) => receipt.checking === true);
+  const checking = isSent && (starts.length > 0 || !(await isChecked(context, found)));
   const follow = await nextCommandFor(context, opened.run, ['attach', id]);
   const isPaused = opened.run.view.state?.paused === true;
   const effects = [
-    ...(checking ? ['a worker checks the decision before it counts; status shows the result'] : []),
+    ...(checking
+      ? ['a worker checks the decision before it counts, and may refuse it; inbox shows the result']
+      : []),
     ...(isPaused
       ? [
           `the run is paused; resume it with: ${await nextCommandFor(context, opened.run, ['resume', id])}`,
@@ -119,6 +123,32 @@ export async function submitDecision(context: CliContext, given: DecisionInput):
     context.out(JSON.stringify(line));
   }
   return EXIT.completed;
+}
+
+/** The longest wait for the check of a decision. */
+const CHECK_MS = 20_000;
+
+/**
+ * Waits until a worker has checked a decision; returns false if that takes too long. Throws if the
+ * decision was refused.
+ */
+async function isChecked(
+  context: CliContext,
+  { opened: { client, run }, request }: OpenedRequest,
+): Promise<boolean> {
+  const signal = AbortSignal.timeout(CHECK_MS);
+  let refused: string | null;
+  try {
+    refused = await refusedAfterCheck(client, { run, request }, signal);
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    return false;
+  }
+  if (refused === null) return true;
+  const see = await nextCommandFor(context, run, ['inbox', run.id, request.id]);
+  throw new Error(
+    `the decision about request ${visible(request.id)} is refused, and it is still open: ${visible(refused)}. See: ${see}`,
+  );
 }
 
 async function send(
