@@ -2,6 +2,7 @@ import { format, inspect } from 'node:util';
 import type { Client } from '@temporalio/client';
 import { CommanderError } from 'commander';
 import type { Config } from '../config.js';
+import { InputError } from '../core/errors.js';
 import { learnSecrets } from '../secrets/known.js';
 import { redact } from '../secrets/redact.js';
 import type { Stores } from '../storage/tool-lock.js';
@@ -14,6 +15,7 @@ import {
   type ServerRequest,
   EXIT,
   type ExitCode,
+  UsageError,
 } from './context.js';
 import { isColorWanted, isTerminal, writeData, writeMessage } from './format/format.js';
 import { openConnection, openServer } from './hosting/hosting.js';
@@ -126,7 +128,20 @@ async function openStoresOf(context: CliContext): Promise<Required<Stores>> {
 async function loadConfigOf(options: GlobalOptions, env: NodeJS.ProcessEnv): Promise<Config> {
   const { loadConfig } = await import('./input/load-config.js');
   const permissions = permissionsOf(options);
-  return await loadConfig({ file: options.config, folder: process.cwd(), env, permissions });
+  const config = await loadConfig({
+    file: options.config,
+    folder: process.cwd(),
+    env,
+    permissions,
+  });
+  const { keyringFrom } = await import('../encryption/keyring.js');
+  try {
+    keyringFrom(config.encryption, env);
+  } catch (error) {
+    if (!InputError.isInstance(error)) throw error;
+    throw new UsageError(error.message, { cause: error });
+  }
+  return config;
 }
 
 /** The console methods that tools of a worker in this process may use. */

@@ -186,3 +186,32 @@ describe('a client with the configuration', () => {
     );
   });
 });
+
+test('wrong encryption settings are an error of usage, in each command', async () => {
+  const strict = join(rig.home, 'strict.config.mjs');
+  await writeFile(
+    strict,
+    `
+    import { defineAgent, defineConfig } from 'perdure';
+    const desk = defineAgent({ name: 'desk', instructions: 'x', model: 'demo' });
+    export default defineConfig({ agents: [desk], encryption: { required: true } });
+  `,
+  );
+  const place = ['--json', '--address', address, '--config'];
+  const short = { PERDURE_ENCRYPTION_KEYS: 'k1:short' };
+  const faults = [
+    [config, short, 'PERDURE_ENCRYPTION_KEYS: key "k1": expected base64 of 32 bytes'],
+    [strict, {}, 'encryption: expected keys, because `required` is true, got none'],
+  ] as const;
+  for (const [file, env, text] of faults) {
+    for (const words of [['list'], ['run', 'desk', 'x'], ['worker'], ['transcript', 'x']]) {
+      const { code, stdout, stderr } = await command.here([...words, ...place, file], { env })
+        .ended;
+      expect({ words, code, stderr }).toMatchObject({
+        code: 2,
+        stderr: expect.stringContaining(text) as string,
+      });
+      expect(JSON.parse(stdout)).toMatchObject({ code: 'usage' });
+    }
+  }
+});

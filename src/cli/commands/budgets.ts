@@ -1,9 +1,10 @@
 import type { Client } from '@temporalio/client';
 import { type Config, budgetsOf } from '../../config.js';
 import { visible } from '../../core/state/summaries.js';
-import { type Command, EXIT } from '../context.js';
+import { type CliContext, type Command, EXIT } from '../context.js';
 import { columns } from '../format/format.js';
 import { noteServer } from '../hosting/server-notes.js';
+import { nextCommand } from '../reports/next-command.js';
 import { type SharedBudget, DAY_MS, dayOf, isSome } from '../../core/rules/budget.js';
 import { idHashingOf } from '../../temporal/stored-ids.js';
 import { readBudget } from '../../updates/shared-limits.js';
@@ -15,7 +16,7 @@ export const budgets: Command<object> = {
     const config = await context.config();
     const hasSome = budgetsOf(config).length > 0;
     if (hasSome) noteServer(context, await context.server());
-    const rows = hasSome ? await readBudgetRows(await context.client(), config) : [];
+    const rows = hasSome ? await readBudgetRows(context, config) : [];
     if (context.options.json) context.out(JSON.stringify({ budgets: rows }));
     else if (rows.length === 0) context.note('The configuration has no `budgets`.');
     else {
@@ -52,14 +53,20 @@ interface BudgetRow extends SharedBudget {
 
 /** Reads what was spent of each budget today. A worker answers for the workflow that counts it. */
 export async function readBudgetRows(
-  client: Client,
+  context: CliContext,
   config: Pick<Config, 'budgets'>,
 ): Promise<readonly BudgetRow[]> {
+  const client = await context.client();
+  const start = nextCommand(context, 'worker');
   const shared = budgetsOf(config, idHashingOf(client));
-  return await Promise.all(shared.map(async (budget) => await readRow(client, budget)));
+  return await Promise.all(shared.map(async (budget) => await readRow(client, { budget, start })));
 }
 
-async function readRow(client: Client, budget: SharedBudget): Promise<BudgetRow> {
+/** `start`: the command that starts a worker. */
+async function readRow(
+  client: Client,
+  { budget, start }: { readonly budget: SharedBudget; readonly start: string },
+): Promise<BudgetRow> {
   const today = dayOf(Date.now());
   try {
     // Nothing was spent of a budget that nothing counts.
@@ -69,7 +76,7 @@ async function readRow(client: Client, budget: SharedBudget): Promise<BudgetRow>
   } catch (error) {
     const unread = error instanceof Error ? error.message : String(error);
     const row = { ...budget, day: dateOf(today), spent: null, held: null, isUsedUp: false };
-    return { ...row, unread: `no worker answers for it (${unread})` };
+    return { ...row, unread: `no worker answers for it (${unread}); start one with: ${start}` };
   }
 }
 

@@ -153,7 +153,7 @@ async function budgetFindings(
   config: Pick<Config, 'budgets'>,
 ): Promise<readonly Finding[]> {
   if (budgetsOf(config).length === 0) return [];
-  const rows = await readBudgetRows(await context.client(), config);
+  const rows = await readBudgetRows(context, config);
   const isRead = rows.every(({ unread }) => unread === undefined);
   const isUsedUp = rows.some((row) => row.isUsedUp);
   const text = rows.map((row) => {
