@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { Hono } from 'hono';
 import { type HttpClient, HttpRequestError, httpClient } from 'perdure/http';
 import { type Block, callSlack, isSigned, plain, runOf, sections } from './slack.js';
@@ -58,9 +59,17 @@ interface Form {
   readonly thread_ts: string;
 }
 
+/** Who has made a decision that is being checked, and where that is said. */
+interface CheckedBy {
+  readonly user: string;
+  readonly thread: Pick<Form, 'channel' | 'thread_ts'>;
+}
+
 type DecisionName = 'approve' | 'deny' | 'answer';
 const DECISIONS: readonly DecisionName[] = ['approve', 'deny', 'answer'];
 const MAX_BLOCKS = 90;
+/** Looks at a decision that is being checked, for ten minutes. */
+const [CHECK_LOOKS, CHECK_PAUSE_MS] = [600, 1_000];
 
 /** The routes that Slack calls. Each request is signed by Slack; without a valid signature, nothing happens. */
 export function createSlackApp({ url, people }: SlackAppOptions): Hono {
@@ -199,12 +208,42 @@ async function decide(api: HttpClient, { user, view }: SlackAction): Promise<Blo
   const made = await api.decide({ run, decisions: [decision] }).catch(refusalOf);
   if (made instanceof HttpRequestError) return problem(made.message);
   // A worker may refuse it; the request then stays open, and says why.
-  const text = made.receipts.some(({ checking }) => checking)
-    ? `The decision of <@${user.id}> is being checked: ${as}. If it is refused, Review says why.`
+  const isChecked = made.receipts.some(({ checking }) => checking);
+  const text = isChecked
+    ? `The decision of <@${user.id}> is being checked: ${as}. If it is refused, this thread and Review say why.`
     : `<@${user.id}> has decided: ${as}`;
   // The decision counts, even if Slack does not hear of it.
   await callSlack('chat.postMessage', { ...thread, text }).catch(console.error);
+  // Slack waits 3 seconds for its answer, so the check is awaited after it.
+  if (isChecked)
+    void reportRefusal(api, { run, request, user: user.id, thread }).catch(console.error);
   return { response_action: 'clear' };
+}
+
+/** Waits until a worker has checked a decision, and says in the thread if it has refused it. */
+async function reportRefusal(
+  api: HttpClient,
+  { run, request, user, thread }: Pick<Form, 'run' | 'request'> & CheckedBy,
+): Promise<void> {
+  for (let looks = 0; looks < CHECK_LOOKS; looks += 1) {
+    const now = await api.getRequest({ run, request }).catch(refusalOf);
+    // A decision that counts has closed the request.
+    if (now instanceof HttpRequestError) return;
+    if (now.checking !== true) {
+      const title = `The decision of <@${user}> is refused, and Review still decides.`;
+      return now.refused === undefined
+        ? undefined
+        : await callSlack('chat.postMessage', {
+            ...thread,
+            text: title,
+            blocks: [
+              { type: 'section', text: { type: 'mrkdwn', text: title } },
+              ...sections(now.refused),
+            ],
+          });
+    }
+    await setTimeout(CHECK_PAUSE_MS);
+  }
 }
 
 function problem(text: string): Block {

@@ -40,7 +40,8 @@ const paying = defineAgent({
       description: 'pays',
       input: z.object({ order: z.number(), euros: z.number().default(77_777) }),
       effect: 'keyed',
-      execute: () => Promise.resolve('paid'),
+      output: z.object({ receipt: z.number() }),
+      execute: () => Promise.resolve({ receipt: 1 }),
     }),
   ],
   rules: [{ tool: 'pay', then: 'ask' }],
@@ -242,9 +243,28 @@ describe('a decision', () => {
     await called('chat.postMessage', (text) => text.includes('Done by hand.'));
     const posted = calls.map(({ body }) => String(body.text)).filter((text) => text.includes(BOB));
     expect(posted).toEqual([
-      `The decision of <@${BOB}> is being checked: answer. If it is refused, Review says why.`,
+      `The decision of <@${BOB}> is being checked: answer. If it is refused, this thread and Review say why.`,
     ]);
     await client.cancel('slack-C1-1860.1');
+  });
+});
+
+describe('a decision that is refused', () => {
+  test('is said to be so in the thread, with the reason', async () => {
+    calls = [];
+    const id = 'slack-C1-1865.1';
+    stub.scriptFor('pay order 21', replyCall('pay', { order: 21 }));
+    await client.start('paying', { message: 'pay order 21', id, by: 'ann' });
+    const post = await called('chat.postMessage', (text) => text.includes('Review'));
+    const { private_metadata } = await review(BOB, post);
+    expect(await submit(BOB, private_metadata, 'answer', 'by hand')).toEqual({
+      response_action: 'clear',
+    });
+    const refusal = await called('chat.postMessage', (text) => text.includes('is refused, and'));
+    expect(refusal).toMatchObject({ channel: 'C1', thread_ts: '1865.1' });
+    expect(JSON.stringify(refusal.blocks)).toContain('result');
+    expect((await client.status(id)).pending).toMatchObject([{ id: 'r1', tool: 'pay' }]);
+    await client.cancel(id);
   });
 });
 
