@@ -8,9 +8,13 @@ import {
   type RuntimeOptions,
   makeTelemetryFilterString,
 } from '@temporalio/worker';
-import { isObject } from '../core/text/json.js';
+import { z } from 'zod';
+import { isObject, parseJson } from '../core/text/json.js';
+import { show } from '../core/text/text.js';
+import { KEYS_VARIABLE } from '../encryption/keyring.js';
 import { redactFields, redactMessage } from '../secrets/redact.js';
 import { setLogger } from '../temporal/sdk-internals.js';
+import { KEY_ID } from '../temporal/server-answers.js';
 
 /**
  * Sets the minimum level at which Temporal's SDK logs to stderr, or to `write`, with secrets
@@ -64,6 +68,11 @@ function guarded(logger: Logger): Logger {
   const level = logger instanceof DefaultLogger ? logger.level : 'TRACE';
   const redacting = new DefaultLogger(level, (entry) => {
     if (isLoggedTurn(entry)) return;
+    const lack = keyLack(entry);
+    if (lack !== null) {
+      if (isFirst(lack.of)) logger.log(entry.level, lack.message, lack.meta);
+      return;
+    }
     const { level: given, timestampNanos } = entry;
     const isHidden = encrypting > 0 || isTask(entry);
     const { message, meta } = isHidden ? withoutTexts(entry) : entry;
@@ -113,6 +122,68 @@ function withoutTexts({ message, meta = {} }: LogEntry): Pick<LogEntry, 'message
   if ('fields' in meta) return { message: HIDDEN, meta: shown };
   const [head = '', ...rest] = message.split(/: |; |, but /, 2);
   return { message: rest.length === 0 ? head : `${head}: ${HIDDEN}`, meta: shown };
+}
+
+/** An activity whose heartbeat this worker cannot read, in an entry without the whole task. */
+interface KeyLack extends Pick<LogEntry, 'message' | 'meta'> {
+  /** The activity, in all of its attempts. */
+  readonly of: string;
+}
+
+const NO_HEARTBEAT =
+  /ActivityTask\.start: Failed to parse heartbeat details .*(?:Unknown encoding|it is encrypted with)/s;
+
+/**
+ * Returns the entry in place of the SDK's about an activity that a worker with a key began, and that this
+ * worker cannot continue without the key; null for any other entry.
+ */
+function keyLack({ message, meta = {}, timestampNanos }: LogEntry): KeyLack | null {
+  if (!NO_HEARTBEAT.test(message)) return null;
+  const task: unknown = typeof meta['task'] === 'string' ? parseJson(meta['task']) : null;
+  const found = unreadTask.safeParse(task);
+  if (!found.success) return null;
+  const { workflowExecution, activityId, activityType, attempt, heartbeatDetails } =
+    found.data.start;
+  const { workflowId, runId } = workflowExecution;
+  const [id = ''] = heartbeatDetails.map(({ metadata }) =>
+    Buffer.from(metadata[KEY_ID], 'base64').toString(),
+  );
+  const { sdkComponent, taskQueue } = meta;
+  return {
+    of: `${runId} ${activityId}`,
+    message: `a worker with key ${show(id)} began this activity, and this worker does not have the key, so it cannot continue it; add the key to ${KEYS_VARIABLE}, or to \`encryption\` of the configuration`,
+    meta: {
+      sdkComponent,
+      taskQueue,
+      workflowId,
+      workflowRunId: runId,
+      activityType,
+      attempt,
+      [LogTimestamp]: timestampNanos,
+    },
+  };
+}
+
+/** The part of an activity's task that `keyLack` needs, as the SDK logs it. */
+const unreadTask = z.object({
+  start: z.object({
+    workflowExecution: z.object({ workflowId: z.string(), runId: z.string() }),
+    activityId: z.string(),
+    activityType: z.string(),
+    attempt: z.number().optional(),
+    heartbeatDetails: z.array(z.object({ metadata: z.object({ [KEY_ID]: z.string() }) })),
+  }),
+});
+
+const reported = new Set<string>();
+const MAX_REPORTED = 1_000;
+
+/** Returns whether nothing was reported of this yet: each attempt fails in the same way. */
+function isFirst(of: string): boolean {
+  if (reported.has(of)) return false;
+  if (reported.size >= MAX_REPORTED) reported.clear();
+  reported.add(of);
+  return true;
 }
 
 /** Returns whether an entry has a whole task in it, with all payloads: the SDK logs each of them so. */
