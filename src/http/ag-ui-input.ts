@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { InputError } from '../core/errors.js';
 import { isObject } from '../core/text/json.js';
+import { show } from '../core/text/text.js';
 import {
   DECISION_FIELDS,
   type DecisionField,
@@ -172,9 +173,24 @@ function toDecision(
   const [decision] = found.data ?? [];
   if (decision !== undefined) return decision;
   const [issue] = found.error?.issues ?? [];
-  const path = [place, 'payload', ...(issue?.path.slice(1) ?? [])].join('.');
+  const within = (issue?.path.slice(1) ?? []).map(String);
+  if (!isObject(payload) || (within[0] === 'as' && !Object.hasOwn(payload, 'as'))) {
+    throw new InputError(
+      `${place}.payload: expected an object of the interrupt's responseSchema, with \`approved\` or \`as\`, got ${show(payload)}`,
+    );
+  }
+  const [field = '', ...deeper] = within;
+  const sent = isApproval ? (APPROVAL_FIELDS[field] ?? field) : field;
+  const path = [place, 'payload', ...(sent === '' ? [] : [sent]), ...deeper].join('.');
   throw new InputError(`${path}: ${issue?.message ?? 'not valid'}; see the interrupt's schema`);
 }
+
+/** The fields of an approval in AG-UI, by those of a decision. */
+const APPROVAL_FIELDS: Readonly<Record<string, string>> = {
+  as: 'approved',
+  arguments: 'editedArgs',
+  note: 'reason',
+};
 
 function approvalFields({ approved, editedArgs, reason }: z.output<typeof approval>) {
   const note = reason !== undefined && { note: reason };
