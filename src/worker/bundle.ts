@@ -1,13 +1,7 @@
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import {
-  Worker,
-  type WorkflowBundle,
-  type WorkflowBundleOption,
-  bundleWorkflowCode,
-} from '@temporalio/worker';
-import { DeterminismViolationError } from '@temporalio/workflow';
+import type { WorkflowBundle, WorkflowBundleOption } from '@temporalio/worker';
 import { isObject, parseJson } from '../core/text/json.js';
 import { type History, historyFromJson } from '../history/history-event.js';
 import { SILENT_LOGGER, sdkVersion } from '../temporal/sdk.js';
@@ -79,6 +73,8 @@ async function prebuiltBy(): Promise<unknown> {
 
 /** Bundles perdure's workflow code with Temporal's bundler. */
 export async function bundleWorkflows(): Promise<WorkflowBundle> {
+  // Programs that only start runs import this file, too: the native worker takes 50 MB.
+  const { bundleWorkflowCode } = await import('@temporalio/worker');
   return await bundleWorkflowCode({
     workflowsPath: WORKFLOW_MODULES.workflows(),
     workflowInterceptorModules: [WORKFLOW_MODULES.interceptors()],
@@ -154,7 +150,17 @@ export interface RecordedRun {
 export async function* replayRuns<Run extends RecordedRun>(
   runs: AsyncIterable<Run> | Iterable<Run>,
 ): AsyncGenerator<{ readonly run: Run; readonly replayed: ReplayResult }, void, undefined> {
-  const workflowBundle = await loadWorkflowCode();
+  const [{ Worker }, { DeterminismViolationError }, workflowBundle] = await Promise.all([
+    import('@temporalio/worker'),
+    import('@temporalio/workflow'),
+    loadWorkflowCode(),
+  ]);
+  const toResult = ({ history }: RecordedRun, error: unknown): ReplayResult => {
+    const events = history.events?.length ?? 0;
+    if (error === undefined) return { type: 'same', events };
+    const type = error instanceof DeterminismViolationError ? 'different' : 'broken';
+    return { type, events, reason: mainSentence(error) };
+  };
   const source = iteratorOf(runs);
   for (;;) {
     let current: Run | undefined;
@@ -180,13 +186,6 @@ export async function* replayRuns<Run extends RecordedRun>(
 
 function iteratorOf<T>(items: AsyncIterable<T> | Iterable<T>): AsyncIterator<T> | Iterator<T> {
   return Symbol.asyncIterator in items ? items[Symbol.asyncIterator]() : items[Symbol.iterator]();
-}
-
-function toResult({ history }: RecordedRun, error: unknown): ReplayResult {
-  const events = history.events?.length ?? 0;
-  if (error === undefined) return { type: 'same', events };
-  const type = error instanceof DeterminismViolationError ? 'different' : 'broken';
-  return { type, events, reason: mainSentence(error) };
 }
 
 /** Returns the history, or why this version cannot replay the text. */

@@ -22,12 +22,14 @@ const IN_ROOT = ['PerdureClient', 'RunningWorker', 'createClient', 'createWorker
 /** A tool of an agent, and what a scripted person does: both are an answer. */
 const TWO_MEANINGS = ['answer'];
 
-/** Packages that only a program needs that uses them; the command loads all of them. */
+/** Packages that only a program needs that uses them; commands load them when they do. */
 const NEVER_LOADED = [
   '@anthropic-ai/sdk',
   '@aws-sdk/client-s3',
   '@modelcontextprotocol/client',
   '@modelcontextprotocol/server',
+  // 50 MB of memory, for workers and replays alone.
+  '@temporalio/core-bridge',
   'commander',
   'jiti',
   'log-update',
@@ -94,7 +96,7 @@ describe('the entries', () => {
 
   // vitest can be loaded by a test only.
   const ALONE = ENTRIES.filter((file) => file !== 'vitest');
-  test.each(ALONE)('perdure/%s loads nothing that only the command needs', async (file) => {
+  test.each(ALONE)('perdure/%s loads nothing that only some programs need', async (file) => {
     const loaded = await packagesOf(`${file}.js`);
     expect(loaded.filter((name) => NEVER_LOADED.includes(name))).toEqual([]);
   });
