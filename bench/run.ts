@@ -11,6 +11,7 @@ import type { Row } from './row.js';
 import { measureCallers } from './rows/callers.js';
 import { measureCancel } from './rows/cancel.js';
 import { measureCompletions } from './rows/completions.js';
+import { measureDoors } from './rows/doors.js';
 import { measureEncryption } from './rows/encryption.js';
 import { measureFlat } from './rows/flat.js';
 import { measureGraphs } from './rows/graphs.js';
@@ -44,6 +45,7 @@ const GROUPS: Readonly<Record<string, (bench: Bench) => Promise<readonly Row[]>>
   callers: measureCallers,
   cancel: measureCancel,
   live: measureLive,
+  doors: measureDoors,
   'worker-start': measureWorkerStart,
 };
 
