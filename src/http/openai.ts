@@ -38,12 +38,13 @@ import {
   type ResponseEvent,
   eventAfter,
   type ResponsePlace,
-  type ResponseState,
   readResponseId,
   responseEncoder,
   responseId,
   toResponse,
-  withAnswer,
+  readState,
+  withWholeAnswer,
+  withWholeText,
 } from './response-encoder.js';
 import { sseEvent, sseResponse } from './sse.js';
 
@@ -269,33 +270,6 @@ async function inConversation(
   return await sendNext(place, caller, { run, id, messages });
 }
 
-/** Reads what is known of a response, without its deltas. */
-async function readState(place: Place, id: ResponsePlace): Promise<ResponseState> {
-  const [{ messages }, { turns }, status] = await Promise.all([
-    place.api.transcript(id.run, { side: true }),
-    place.api.turns(id.run),
-    place.api.status(id.run),
-  ]);
-  const own = messages.filter(({ turn }) => turn === id.turn);
-  const ended = turns.find(({ turn }) => turn === id.turn)?.outcome;
-  const outcome: Outcome | null = ended ?? (status.status === 'done' ? status.outcome : null);
-  const texts = own.flatMap((one) =>
-    one.role === 'assistant' && one.origin === undefined && one.supplied === undefined
-      ? [one.side ? '' : one.text]
-      : [],
-  );
-  const createdAt = Math.floor((own[0]?.at ?? 0) / 1_000);
-  return {
-    place: id,
-    model: status.agent,
-    createdAt,
-    texts: outcome === null ? texts : withAnswer(texts, outcome),
-    outcome,
-    isBackground: true,
-    previous: null,
-  };
-}
-
 async function streamResponse(
   { place, limits }: DoorParts,
   {
@@ -315,7 +289,7 @@ async function streamResponse(
     yield encoder.begin().map(block).join('');
     for await (const batch of stream.batches) {
       for (const step of batch) {
-        const { events, isOver } = encoder.advance(step);
+        const { events, isOver } = encoder.advance(await withWholeText(step, place.blobs));
         const text = events.map(block).join('');
         if (text !== '') yield text;
         if (isOver) return;
@@ -347,9 +321,10 @@ async function completeChat(context: GuardedContext, parts: DoorParts): Promise<
     if (body.stream === true) {
       return sseResponse(chatChunks(place, { run, base, signal }), { over, readMs: limits.readMs });
     }
-    const outcome = await resultWithin(place, { run, signal, waitMs });
+    const ended = await resultWithin(place, { run, signal, waitMs });
     over.abort();
-    if (outcome === null) throw notEnded(run);
+    if (ended === null) throw notEnded(run);
+    const outcome = await withWholeAnswer(ended, place.blobs);
     if (outcome.status === 'failed') throw new HttpError(500, 'unexpected', failureOf(outcome));
     const message = { role: 'assistant', content: outcome.answer ?? '', refusal: null };
     const choice = { index: 0, message, finish_reason: FINISHED[outcome.status], logprobs: null };

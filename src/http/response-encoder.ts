@@ -1,5 +1,8 @@
 import type { Outcome } from '../core/transcript/outcome.js';
+import type { BlobRef } from '../core/transcript/messages.js';
 import type { StreamEvent } from '../live/stream.js';
+import type { BlobStore } from '../storage/blob-store.js';
+import type { Place } from './access.js';
 
 /** A turn of a run, as a response of OpenAI's API. Its id says both, so no table is needed. */
 export interface ResponsePlace {
@@ -256,4 +259,63 @@ export function responseEncoder(given: Omit<ResponseState, 'texts' | 'outcome'>)
       return { events: isOver ? end(step.outcome) : eventsOf(step), isOver };
     },
   };
+}
+
+/** Reads what is known of a response, without its deltas. */
+export async function readState(place: Place, id: ResponsePlace): Promise<ResponseState> {
+  const [{ messages }, { turns }, status] = await Promise.all([
+    place.api.transcript(id.run, { side: true }),
+    place.api.turns(id.run),
+    place.api.status(id.run),
+  ]);
+  const own = messages.filter(({ turn }) => turn === id.turn);
+  const ended = turns.find(({ turn }) => turn === id.turn)?.outcome;
+  const last = ended ?? (status.status === 'done' ? status.outcome : null);
+  const outcome = last && (await withWholeAnswer(last, place.blobs));
+  const replies = own.flatMap((one) =>
+    one.role === 'assistant' && one.origin === undefined && one.supplied === undefined ? [one] : [],
+  );
+  const texts = await Promise.all(
+    replies.map(async ({ side, text, blob }) =>
+      side ? '' : await wholeOf(text, blob, place.blobs),
+    ),
+  );
+  const createdAt = Math.floor((own[0]?.at ?? 0) / 1_000);
+  return {
+    place: id,
+    model: status.agent,
+    createdAt,
+    texts: outcome === null ? texts : withAnswer(texts, outcome),
+    outcome,
+    isBackground: true,
+    previous: null,
+  };
+}
+
+/**
+ * Returns the step with the whole text of its reply and its answer, of which the history has the head and
+ * the tail if they are long; as it is if the blob store does not have them.
+ */
+export async function withWholeText(step: StreamEvent, blobs: BlobStore): Promise<StreamEvent> {
+  if (step.type === 'model-replied') {
+    const { text, blob } = step.message;
+    return { ...step, message: { ...step.message, text: await wholeOf(text, blob, blobs) } };
+  }
+  if (step.type !== 'run-ended' && step.type !== 'turn-ended') return step;
+  return { ...step, outcome: await withWholeAnswer(step.outcome, blobs) };
+}
+
+/** The same for an outcome. */
+export async function withWholeAnswer(outcome: Outcome, blobs: BlobStore): Promise<Outcome> {
+  const { answer, blob } = outcome;
+  if (answer === null || blob === undefined) return outcome;
+  return { ...outcome, answer: await wholeOf(answer, blob, blobs) };
+}
+
+async function wholeOf(
+  shown: string,
+  blob: BlobRef | undefined,
+  blobs: BlobStore,
+): Promise<string> {
+  return blob === undefined ? shown : await blobs.get(blob).catch(() => shown);
 }

@@ -50,6 +50,33 @@ describe('responses', () => {
     ]);
   });
 
+  test('have the whole of a long reply at their end, and when they are read again', async () => {
+    const long = 'A long answer. '.repeat(10_000);
+    desk.talker.on('talk long', async ({ emit }) => {
+      emit(long);
+      return long;
+    });
+    const given = { model: 'talker', input: 'talk long' };
+    const texts: string[] = [];
+    let id = '';
+    for await (const event of await openai.responses.create({ ...given, stream: true })) {
+      if (event.type === 'response.output_text.done') texts.push(event.text);
+      if (event.type !== 'response.completed') continue;
+      id = event.response.id;
+      const [item] = event.response.output;
+      if (item?.type === 'message' && item.content[0]?.type === 'output_text') {
+        texts.push(item.content[0].text);
+      }
+    }
+    texts.push((await openai.responses.retrieve(id)).output_text);
+    const messages = [{ role: 'user' as const, content: 'talk long' }];
+    const chat = await openai.chat.completions.create({ model: 'talker', messages });
+    texts.push(chat.choices[0]?.message.content ?? '');
+    expect(texts.map((text) => [text.length, text === long])).toEqual(
+      Array.from({ length: 4 }, () => [long.length, true]),
+    );
+  });
+
   test('stream, and are read again from any number, from another process and after the end', async () => {
     const [half, rest] = [gate(), gate()];
     desk.talker.on('stream it', async ({ emit }) => {
