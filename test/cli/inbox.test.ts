@@ -161,7 +161,9 @@ describe('a decision', () => {
     const edited = perdure(edit, { id, request: 'r1', arguments: { to: 'Bergen' } });
     await expect(edited).rejects.toThrow('--digest: expected the digest');
     const wrong = perdure(approve, { id, request: 'r1', digest: 'f'.repeat(12) });
-    await expect(wrong).rejects.toThrow('may have changed, so review it');
+    await expect(wrong).rejects.toThrow(
+      `may have changed; before you decide, read it again: perdure inbox ${id}`,
+    );
     expect(await handle.query<RunStatus>('status')).toMatchObject({ status: 'waiting_decision' });
     await handle.cancel();
   });

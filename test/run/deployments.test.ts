@@ -281,7 +281,7 @@ describe('an obstacle to a deployment', () => {
     [12, 'unknown method', 'this Temporal server is too old for worker deployments'],
     [7, 'not for you', 'not for you; start the worker with --no-promote (promote: false), and let'],
     [3, 'odd', 'deployment d, build b cannot be made current: odd'],
-    [9, 'not all queues', 'could not be made current within 500 ms: not all queues. If'],
+    [9, 'not all queues', 'could not be made current within 2 s: not all queues. If'],
   ])('is reported with the fix for status %i of the server', async (code, details, text) => {
     const server = await refusing({ code, details });
     const connection = Connection.lazy({ address: server.address });
@@ -291,7 +291,7 @@ describe('an obstacle to a deployment', () => {
       deploymentName: 'd',
       buildId: 'b',
     };
-    const asked = promote(connection, version, { taskQueue: 'q', identity: 'i', withinMs: 500 });
+    const asked = promote(connection, version, { taskQueue: 'q', identity: 'i', withinMs: 2_000 });
     await expect(asked).rejects.toThrow(text);
     await connection.close();
     await server.close();
