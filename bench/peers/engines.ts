@@ -1,18 +1,15 @@
 // Runs the same conversations on engines that are not Temporal: labelled rows, each on its own storage. See README.md.
 import { randomUUID } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import { isObject } from '../../src/core/text/json.js';
-import { withDelivery } from '../../src/testing/replies.js';
 import { openingMessage, type Script } from '../conversation.js';
-import { createBench, type Bench } from '../kit/bench.js';
+import { createBench } from '../kit/bench.js';
 import { startChild, type Child } from '../kit/child.js';
 import { engineSettings } from '../options.js';
 import { loadNow, resultsOf, type Figure } from '../report/results.js';
 import { keepResults, writeReport } from '../report/write.js';
 import { median } from '../statistics.js';
-import { stubAnswer } from '../subject/models.js';
+import { holdOnce, killOnce } from './faults.js';
 import { run } from './measures.js';
-import { startPerdure, wholeHistory, type Side } from './sides.js';
+import { startPerdure, versionOf, wholeHistory, type Side } from './sides.js';
 
 interface Engine {
   readonly name: string;
@@ -38,8 +35,6 @@ const { quick = false, postgres } = engineSettings(process.argv.slice(2));
 const repeats = quick ? 2 : 10;
 const steps = quick ? 5 : 25;
 const LENGTHS = quick ? [5] : [25, 50, 100];
-/** The model call during which the process is killed, counted from 0. */
-const AT_STEP = 2;
 
 const loadBefore = loadNow();
 const bench = await createBench({ quick });
@@ -171,19 +166,7 @@ function perdureOn(side: Side): Engine {
       run(bench, { ...side, start: async (one) => (last = await side.start(one)) }, script),
     cpuMs: async () => (await side.worker.reading()).cpuMs,
     stored: async () => (last === '' ? 0 : (await wholeHistory(bench, last)).bytes),
-    async killed() {
-      const own = await side.fresh();
-      const held = holdOnce(bench);
-      const id = await own.start(held.script);
-      await held.reached;
-      const second = await own.second();
-      const at = Date.now();
-      await own.worker.kill();
-      const ms = (await held.repeated) - at;
-      await bench.client.workflow.getHandle(id).result();
-      await second.end();
-      return ms;
-    },
+    killed: () => killOnce(bench, side),
   };
 }
 
@@ -239,38 +222,4 @@ async function ended(child: Child, question: object, id: string): Promise<void> 
     throw new Error(`run ${id} failed`);
   });
   await Promise.race([child.ask({ ...question }, `ended ${id}`), failed]);
-}
-
-/** A conversation whose third model call is held until its process is killed; then it is answered. */
-function holdOnce({ stub }: Bench): {
-  readonly script: Script;
-  readonly reached: Promise<unknown>;
-  /** When the call came again. */
-  readonly repeated: Promise<number>;
-} {
-  const name = `killed-${randomUUID()}`;
-  const barrier = stub.barrier(name);
-  let isHeld = false;
-  let repeat = (_at: number): void => undefined;
-  const repeated = new Promise<number>((resolve) => {
-    repeat = resolve;
-  });
-  stub.answer((request) => {
-    if (!request.text.includes(name)) return undefined;
-    if (request.assistantMessages !== AT_STEP) return stubAnswer(request);
-    if (isHeld) {
-      repeat(Date.now());
-      return stubAnswer(request);
-    }
-    isHeld = true;
-    return withDelivery(stubAnswer(request), { holdBeforeHeaders: name });
-  });
-  const script: Script = { name, steps: 4, tools: ['work'], bytes: 500 };
-  return { script, reached: barrier.reached, repeated };
-}
-
-function versionOf(name: string): string {
-  const path = new URL(`./node_modules/${name}/package.json`, import.meta.url);
-  const manifest: unknown = JSON.parse(readFileSync(path, 'utf8'));
-  return isObject(manifest) ? String(manifest['version']) : 'unknown';
 }

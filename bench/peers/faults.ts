@@ -40,16 +40,36 @@ export async function killed(bench: Bench, sides: readonly Side[], sizes: Sizes)
   return { figures, series: [...samples].map(([side, ms]) => recoverySeries(side, ms)) };
 }
 
-async function killOnce(bench: Bench, side: Side): Promise<number> {
-  const name = `killed-${randomUUID()}`;
-  const barrier = bench.stub.barrier(name);
+/** Kills the worker of a run during a model call. Returns the milliseconds until another repeats the call. */
+export async function killOnce(bench: Bench, side: Side): Promise<number> {
   const own = await side.fresh();
+  const held = holdOnce(bench);
+  const id = await own.start(held.script);
+  await held.reached;
+  const second = await own.second();
+  const at = Date.now();
+  await own.worker.kill();
+  const ms = (await held.repeated) - at;
+  await bench.client.workflow.getHandle(id).result();
+  await second.end();
+  return ms;
+}
+
+/** A conversation of which one model call is held until its process is killed, and answered when it comes again. */
+export function holdOnce({ stub }: Bench): {
+  readonly script: Script;
+  readonly reached: Promise<unknown>;
+  /** When the call came again. */
+  readonly repeated: Promise<number>;
+} {
+  const name = `killed-${randomUUID()}`;
+  const barrier = stub.barrier(name);
   let isHeld = false;
   let repeat = (_at: number): void => undefined;
   const repeated = new Promise<number>((resolve) => {
     repeat = resolve;
   });
-  bench.stub.answer((request) => {
+  stub.answer((request) => {
     if (!request.text.includes(name)) return undefined;
     if (request.assistantMessages !== AT_STEP) return stubAnswer(request);
     if (isHeld) {
@@ -59,15 +79,7 @@ async function killOnce(bench: Bench, side: Side): Promise<number> {
     isHeld = true;
     return withDelivery(stubAnswer(request), { holdBeforeHeaders: name });
   });
-  const id = await own.start(scriptOf(name));
-  await barrier.reached;
-  const second = await own.second();
-  const at = Date.now();
-  await own.worker.kill();
-  const ms = (await repeated) - at;
-  await bench.client.workflow.getHandle(id).result();
-  await second.end();
-  return ms;
+  return { script: scriptOf(name), reached: barrier.reached, repeated };
 }
 
 /** What becomes of a run whose connection is reset several times, and of one without credit. */

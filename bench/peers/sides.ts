@@ -32,7 +32,7 @@ export async function startSides(bench: Bench): Promise<readonly Side[]> {
     await hand('loop that resends', 'resendLoop'),
   ];
   for (const name of ['openai-agents', 'ai-sdk']) {
-    const label = `@temporalio/${name} ${versionOf(name)}`;
+    const label = `@temporalio/${name} ${versionOf(`@temporalio/${name}`)}`;
     sides.push(
       await sideOf(bench, {
         name: label,
@@ -84,8 +84,9 @@ async function sideOf(bench: Bench, program: Program): Promise<Side> {
   };
 }
 
-function versionOf(name: string): string {
-  const path = new URL(`./node_modules/@temporalio/${name}/package.json`, import.meta.url);
+/** The installed version of a package. */
+export function versionOf(name: string): string {
+  const path = new URL(`./node_modules/${name}/package.json`, import.meta.url);
   const manifest: unknown = JSON.parse(readFileSync(path, 'utf8'));
   return isObject(manifest) ? String(manifest['version']) : 'unknown';
 }

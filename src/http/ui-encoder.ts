@@ -1,3 +1,4 @@
+import { nodeOfCallId } from '../core/state/turn-definition.js';
 import { parseJson } from '../core/text/json.js';
 import type { AssistantMessage, ToolCall, ToolMessage } from '../core/transcript/messages.js';
 import type { Outcome } from '../core/transcript/outcome.js';
@@ -55,11 +56,6 @@ function textParts(turn: number) {
     },
   };
   return parts;
-}
-
-/** Returns the node of a graph that makes a call itself, by the call's id; null for a call of a model. */
-function nodeOfCallId(id: string): string | null {
-  return /^node_(.+?)_\d+(?:_\d+|\..+)$/.exec(id)?.[1] ?? null;
 }
 
 /** The requests of a run, at the place that a stream has come to. */

@@ -4,7 +4,7 @@ import { planIn, planValue } from '../plan/plan.js';
 import type { EachBody, GraphNode } from '../definition/graph-definition.js';
 import { holds } from '../definition/predicate.js';
 import { type GraphState, type RunState } from '../state/state.js';
-import { nodeCallName } from '../state/turn-definition.js';
+import { nodeCallId, nodeCallName } from '../state/turn-definition.js';
 import {
   type Json,
   type JsonObject,
@@ -205,13 +205,13 @@ function scopeOf({ values }: GraphState): Scope {
 
 function visitCalls(
   node: GraphNode,
-  { at }: GraphState,
+  graph: GraphState,
   planned: readonly Planned[],
 ): readonly ToolCall[] {
   return planned.map(({ name, arguments: given }, index): ToolCall => {
     const json = canonicalJson(given);
-    const place = `${node.name}_${at?.visit ?? 1}_${index}`;
-    return { id: `node_${place}`, name, arguments: json, digest: sha256Hex(json), node: node.name };
+    const id = `${nodeCallId(node.name, graph)}_${index}`;
+    return { id, name, arguments: json, digest: sha256Hex(json), node: node.name };
   });
 }
 

@@ -3,7 +3,7 @@ import { notExecuted } from '../calls/batch.js';
 import type { ExecuteNode, FailedDependency } from '../definition/graph-definition.js';
 import { withTurn } from '../state/change.js';
 import { type GraphState, type RunState, keepsEarlierMeaning } from '../state/state.js';
-import { currentNode } from '../state/turn-definition.js';
+import { currentNode, nodeCallId } from '../state/turn-definition.js';
 import { type Batch, getOpenBatch } from '../state/turn.js';
 import { type Work, findWork, hasBegun, withoutWork } from '../state/work.js';
 import {
@@ -43,12 +43,13 @@ export function actionOf({ id }: Pick<ToolCall, 'id'>): string {
  */
 export function planCalls(
   node: ExecuteNode & { readonly name: string },
-  { values, confirmed, at }: GraphState,
+  graph: GraphState,
 ): readonly ToolCall[] {
+  const { values, confirmed } = graph;
   const plan = planIn(values, node.plan);
   const before = resultsIn(values, node);
   const isConfirmed = confirmed?.digest === planDigest(plan);
-  const place = `node_${node.name}_${at?.visit ?? 1}${SEPARATOR}`;
+  const place = `${nodeCallId(node.name, graph)}${SEPARATOR}`;
   return plan.actions.flatMap((action): readonly ToolCall[] => {
     if (before.has(action.id)) return [];
     const after = needsOf(action).filter((id) => !before.has(id));

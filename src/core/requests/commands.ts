@@ -1,7 +1,7 @@
 import { LIMITS, type LimitName } from '../definition/definition.js';
 import { harmlessActions, shownActions } from '../plan/confirm-plan.js';
 import { isOpenStatus, type RunStatus } from '../state/status.js';
-import { nodeOfCall } from '../state/turn-definition.js';
+import { nodeOfCall, nodeOfCallId } from '../state/turn-definition.js';
 import { formatDuration, shellLine } from '../text/text.js';
 import { type DecisionKind, type Request, isUndoRequest } from '../transcript/request.js';
 
@@ -162,14 +162,14 @@ function commandFor(run: string, request: Decided, as: DecisionKind): RunCommand
     case 'happened':
       return {
         words: [...resolve, '--result', 'JSON'],
-        purpose: `it happened; pass its result to the ${isCallOfGraph(request) ? 'graph' : 'model'}, or omit --result`,
+        purpose: `it happened; pass its result to the ${callerOf(request)}, or omit --result`,
       };
     case 'retry':
       return { words: resolve, purpose: 'it did not happen: call the tool again' };
     case 'abandon':
       return {
         words: resolve,
-        purpose: `give up on the call and tell the ${isCallOfGraph(request) ? 'graph' : 'model'}`,
+        purpose: `give up on the call and tell the ${callerOf(request)}`,
       };
     case 'accept':
       // The digest covers the pinned form of the tool, not the current one.
@@ -180,7 +180,7 @@ function commandFor(run: string, request: Decided, as: DecisionKind): RunCommand
   }
 }
 
-/** Says what a denial does, and who reads its note. */
+/** What denying the request does, and where the note goes. */
 function denyPurpose(request: Decided): string {
   const { kind, tool = '', decisions = [] } = request;
   if (kind === 'plan') return 'no: execute nothing; the note becomes a message of the run';
@@ -190,12 +190,13 @@ function denyPurpose(request: Decided): string {
   if (decisions.length > 0 && isUndoRequest({ kind, decisions })) {
     return 'do not undo it; the note is recorded';
   }
-  return `refuse it; the note is for the ${isCallOfGraph(request) ? 'graph, as the error of the call' : 'model'}`;
+  const caller = callerOf(request);
+  return `refuse it; the note is for the ${caller}${caller === 'graph' ? ', as the error of the call' : ''}`;
 }
 
-/** Whether a node of the graph has made the call that waits, and not a model. */
-function isCallOfGraph({ call = '' }: Decided): boolean {
-  return call.startsWith('node_');
+/** Who has made the call that a request is about. */
+function callerOf({ call = '' }: Decided): 'graph' | 'model' {
+  return nodeOfCallId(call) === null ? 'model' : 'graph';
 }
 
 /** Returns the command for one decision about what an MCP server asks. */

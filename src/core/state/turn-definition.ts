@@ -3,7 +3,7 @@ import type { GraphDefinition, GraphNode } from '../definition/graph-definition.
 import type { ToolDefinition } from '../definition/tool-definition.js';
 import { findPrompt } from '../input/named-prompt.js';
 import type { JsonObject } from '../text/json.js';
-import { HEARTBEAT_MS, type RunState, keepsEarlierMeaning } from './state.js';
+import { type GraphState, HEARTBEAT_MS, type RunState, keepsEarlierMeaning } from './state.js';
 import { getOpenBatch } from './turn.js';
 
 /** The prefix of a node's own work in front of its name. No tool can have such a name. */
@@ -17,6 +17,16 @@ export function nodeCallName(node: string): string {
 /** Returns the name of the node whose work a call performs; null for a tool call. */
 export function nodeOfCall({ name }: { readonly name: string }): string | null {
   return name.startsWith(PREFIX) ? name.slice(PREFIX.length) : null;
+}
+
+/** Returns the beginning of the ids of the calls that a node makes itself in one of its visits. */
+export function nodeCallId(node: string, { at }: Pick<GraphState, 'at'>): string {
+  return `node_${node}_${at?.visit ?? 1}`;
+}
+
+/** Returns the node of a graph that makes a call itself, by the call's id; null for a call of a model. */
+export function nodeOfCallId(id: string): string | null {
+  return /^node_(.+?)_\d+(?:_\d+|\..+)$/.exec(id)?.[1] ?? null;
 }
 
 /**
