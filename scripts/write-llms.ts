@@ -21,12 +21,14 @@ export function llmsIndex(): string {
   return `# perdure\n\n> ${intro.replaceAll('\n', ' ')}\n\n${lines.trim()}\n\n## Optional\n\n${skill}\n`;
 }
 
-/** Returns the text of llms-full.txt: README.md, and each page of the index that is not generated. */
+/** Returns the text of llms-full.txt: README.md, and each page of the index that is not generated and not about decisions. */
 export function llmsFull(): string {
   const links = [...read(INDEX).matchAll(/\]\(([^)\s]+\.md)\)/g)].map(([, link = '']) =>
     posix.join('docs', link),
   );
-  const pages = links.filter((page) => !page.includes('/reference/') && !LEFT_OUT.has(page));
+  const pages = links.filter(
+    (page) => !/\/(?:reference|decisions)\//.test(page) && !LEFT_OUT.has(page),
+  );
   const texts = ['README.md', ...pages].map((page) => `<!-- ${page} -->\n\n${read(page).trim()}\n`);
   return texts.join('\n');
 }

@@ -214,9 +214,15 @@ test.each([
   expect(failed).toMatchObject({ code: 2, stderr: expect.stringMatching(text) });
 });
 
-test('the curl lines of the page work as they are', async () => {
-  const page = await readFile(new URL('../../docs/server.md', import.meta.url), 'utf8');
-  const blocks = [...page.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, code = '']) => code);
+test('the curl lines of the pages work as they are', async () => {
+  const pages = await Promise.all(
+    ['server', 'server-clients'].map((name) =>
+      readFile(new URL(`../../docs/${name}.md`, import.meta.url), 'utf8'),
+    ),
+  );
+  const blocks = [...pages.join('\n').matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(
+    ([, code = '']) => code,
+  );
   expect(blocks.length).toBeGreaterThan(6);
   const outputs: string[] = [];
   for (const block of blocks) {
