@@ -232,9 +232,9 @@ function openStreams(
       liveWorkers(home, {
         hosts: readLiveHosts(env),
         codecs: client.options.loadedDataConverter.payloadCodecs,
-        unreachable: (why) => process.emitWarning(why, { code: 'PERDURE_LIVE_UNREACHABLE' }),
       }),
     ],
+    unreachable: (why) => process.emitWarning(why, { code: 'PERDURE_LIVE_UNREACHABLE' }),
   });
 }
 

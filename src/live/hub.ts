@@ -198,18 +198,3 @@ export function pollsHere(queue: Queue): () => void {
 export function isPolledHere(queue: Queue): boolean {
   return polled.has(keyOf(queue));
 }
-
-/** The source of the deltas in a hub of this process. */
-export function hubSource(hub: LiveHub) {
-  return (
-    { id }: { readonly id: string },
-    on: { readonly batch: (batch: DeltaBatch) => void; readonly signal: AbortSignal },
-  ): void => {
-    const { batch, signal } = on;
-    const watch = hub.watch(id, () => {
-      for (const taken of watch.take()) batch(taken);
-    });
-    signal.addEventListener('abort', () => watch.close(), { once: true });
-    for (const taken of watch.take()) batch(taken);
-  };
-}

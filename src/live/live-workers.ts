@@ -12,7 +12,7 @@ import { makeFolder } from '../storage/files.js';
 import { hasExited } from '../temporal/grpc.js';
 import type { Delta, DeltaBatch, LiveAttempt, NodePlace } from './attempts.js';
 import { isPolledHere } from './hub.js';
-import type { LiveSource } from './run-stream.js';
+import type { LiveSource } from './live-source.js';
 import { type LinesOf, openedLine } from './sealed-lines.js';
 
 /** The address at which a worker serves live deltas, as announced to other processes. */
@@ -310,18 +310,15 @@ export function liveWorkers(
     except,
     hosts = [],
     codecs = [],
-    unreachable = () => undefined,
   }: {
     readonly except?: string;
     readonly hosts?: readonly string[];
     /** Those of the client, which decode what a worker has encoded. */
     readonly codecs?: LinesOf['codecs'];
-    /** Called once, with the reason and the fix, if no worker of the run can be read. */
-    readonly unreachable?: (why: string) => void;
   } = {},
 ): LiveSource {
   const findWorkers = createWorkerFinder(home);
-  return ({ id, taskQueue, namespace }, { batch, unreachable: notice, signal }) => {
+  return ({ id, taskQueue, namespace }, { batch, unreachable, signal }) => {
     const reading = new Set<string>();
     const read = async (worker: KnownWorker, url: string): Promise<void> => {
       reading.add(worker.file);
@@ -345,9 +342,7 @@ export function liveWorkers(
         );
         const isServed = announced.some((worker) => reachableUrl(worker, hosts) !== null);
         if (scans === SCANS_BEFORE_NOTICE && !isServed && !isPolledHere({ taskQueue, namespace })) {
-          const why = reason(announced, { id, home });
-          notice(why);
-          unreachable(why);
+          unreachable(reason(announced, { id, home }));
         }
         for (const worker of announced) {
           if (reading.has(worker.file) || worker.url === except) continue;

@@ -11,7 +11,8 @@ import {
   isSameAttempt,
   replyKey,
 } from './attempts.js';
-import { hubSource, processHub } from './hub.js';
+import { processHub } from './hub.js';
+import { type LiveSource, createSourceReading, hubSource } from './live-source.js';
 import {
   type KeptDeltas,
   type StreamEntry,
@@ -32,6 +33,8 @@ interface StreamMerger {
   readonly kept: KeptDeltas;
   /** Returns the replies in progress, each with all that is kept of it. */
   current(): readonly KnownAttempt[];
+  /** Whether the history shows the start of a call that may have deltas, and not its end. */
+  hasOpenCalls(): boolean;
 }
 
 /**
@@ -56,12 +59,11 @@ export function createStreamMerger(
     timer = undefined;
     for (const { attempt, log } of order.current()) {
       const key = replyKey(attempt);
-      const before = emitted.get(key);
-      const deltas = log.since(before ?? 0);
+      const deltas = log.since(emitted.get(key) ?? 0);
+      const isNews = deltas.length > 0 || !emitted.has(key);
       emitted.set(key, log.end);
       // The start of an attempt alone does not delay its first delta.
       if (deltas.length > 0) emittedAt = performance.now();
-      const isNews = before === undefined || deltas.length > 0;
       if (isNews) push([deltasEntry({ attempt, deltas }, newest)]);
     }
   };
@@ -116,6 +118,7 @@ export function createStreamMerger(
         .find((one) => isSameAttempt(one.attempt, attempt))
         ?.log.since(offset) ?? null,
     current: order.current,
+    hasOpenCalls: () => calls.size > 0,
   };
 }
 
@@ -216,20 +219,6 @@ const FEW_READERS = 20;
 const DELAY_PER_READER_MS = 1;
 const MAX_DELAY_MS = 250;
 
-/**
- * A source of live deltas of a run, such as this worker's hub. Sends batches until the signal
- * aborts.
- */
-export type LiveSource = (
-  run: { readonly id: string; readonly taskQueue: string; readonly namespace: string },
-  on: {
-    readonly batch: (batch: DeltaBatch) => void;
-    /** Called once, with the reason and the fix, if no deltas of the run can arrive. */
-    readonly unreachable: (why: string) => void;
-    readonly signal: AbortSignal;
-  },
-) => void;
-
 /** The stream of one run, shared by all its readers in this process: the run is followed once. */
 export interface RunStream {
   /**
@@ -253,6 +242,8 @@ export interface RunStreamOptions {
   readonly sources: readonly LiveSource[];
   /** Whether workers of this process send their deltas; they need no address. */
   readonly ownProcess?: boolean;
+  /** Called once, with the reason and the fix, if no deltas of the run can arrive. */
+  readonly unreachable?: (why: string) => void;
   /** Returns how many readers there are at the moment. */
   readonly readers: () => number;
   /** Ends the stream when the last reader has left. */
@@ -329,19 +320,34 @@ export function openRunStream(client: Client, options: RunStreamOptions): RunStr
  */
 async function follow(
   client: Client,
-  { id, sources, ownProcess = false, signal }: RunStreamOptions,
+  { id, sources, ownProcess = false, unreachable, signal }: RunStreamOptions,
   { merger, onCaughtUp }: { readonly merger: StreamMerger; readonly onCaughtUp: () => void },
 ): Promise<void> {
   const { namespace } = client.options;
   const batch = (received: DeltaBatch): void => merger.addDeltas(received);
-  const unreachable = (why: string): void => merger.addNotice(why);
-  const on = { batch, unreachable, signal };
   // Before anything else, because a worker of this process streams only what is read.
-  if (ownProcess) hubSource(processHub)({ id }, on);
+  if (ownProcess) hubSource(processHub)({ id }, { batch, signal });
   const { runId, taskQueue, historyLength } = await describeRun(client, id);
-  for (const source of sources) source({ id, taskQueue, namespace }, on);
-  for await (const next of followSteps(client, { id, runId, signal })) {
-    merger.addEvent(next);
-    if (next.event.id >= historyLength || next.runId !== runId) onCaughtUp();
+  let isNoticed = false;
+  const notice = (why: string): void => {
+    if (isNoticed) return;
+    isNoticed = true;
+    merger.addNotice(why);
+    unreachable?.(why);
+  };
+  const reading = createSourceReading((until) => {
+    const on = { batch, unreachable: notice, signal: until };
+    for (const source of sources) source({ id, taskQueue, namespace }, on);
+  });
+  try {
+    for await (const next of followSteps(client, { id, runId, signal })) {
+      merger.addEvent(next);
+      const isCaughtUp = next.event.id >= historyLength || next.runId !== runId;
+      if (isCaughtUp) onCaughtUp();
+      // Calls of the past have ended, and no worker has anything of them.
+      if (isCaughtUp) reading.update(merger.hasOpenCalls());
+    }
+  } finally {
+    reading.stop();
   }
 }

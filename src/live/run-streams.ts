@@ -1,4 +1,3 @@
-import { setMaxListeners } from 'node:events';
 import type { Client } from '@temporalio/client';
 import { InputError } from '../core/errors.js';
 import { visible } from '../core/state/summaries.js';
@@ -226,7 +225,7 @@ interface SharedStream {
 
 export function createRunStreams(
   client: Client,
-  shown: Pick<RunStreamOptions, 'sources' | 'ownProcess' | 'ringSize'>,
+  shown: Pick<RunStreamOptions, 'sources' | 'ownProcess' | 'unreachable' | 'ringSize'>,
 ): RunStreams {
   const shared = new Map<string, SharedStream>();
 
@@ -246,8 +245,6 @@ export function createRunStreams(
   };
   const begin = (id: string): SharedStream => {
     const controller = new AbortController();
-    // There is one listener per worker.
-    setMaxListeners(0, controller.signal);
     const stream = openRunStream(client, {
       id,
       ...shown,

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import { readdir, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
-import { hostname } from 'node:os';
+import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import type { PerdureClient } from '../../src/client/client-types.js';
-import { announce, createWorkerFinder } from '../../src/live/live-workers.js';
+import { announce, createWorkerFinder, liveWorkers } from '../../src/live/live-workers.js';
 import { replyText } from '../../src/testing/replies.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { clientOf } from '../support/clerk.js';
@@ -145,28 +145,48 @@ test(
   },
 );
 
+test('an event says once why deltas cannot reach a reader, and what to set', async () => {
+  const far = await createRig();
+  const model = await startStub();
+  model.answer(() => replyText('at last', { holdAfterEvent: { event: 1, barrier: 'last' } }));
+  const child = await workerChild({
+    ADDRESS: inject('temporalAddress'),
+    QUEUE: far.taskQueue,
+    OPENAI_BASE_URL: model.baseUrl,
+    PERDURE_HOME: `${far.home}-elsewhere`,
+  });
+  await using reader = await clientOf(far);
+  const run = await reader.start('crash', { message: 'hi', id: `far-${randomUUID()}` });
+  const notices: string[] = [];
+  for await (const event of reader.stream(run)) {
+    if (event.type !== 'deltas-unavailable') continue;
+    notices.push(event.message);
+    model.barrier('last').release();
+  }
+  expect(notices).toEqual([expect.stringContaining('use the PERDURE_HOME of the workers')]);
+  await child.kill();
+  await Promise.all([far.close(), model.close()]);
+});
+
 test('files of dead workers are ignored, and those of this machine removed', async () => {
-  const other = await createRig();
-  const reader = await clientOf(other);
-  const place = { token: '', namespace: 'default', taskQueue: other.taskQueue };
+  const home = await mkdtemp(join(tmpdir(), 'perdure-live-'));
+  const place = { token: '', namespace: 'default', taskQueue: rig.taskQueue };
   const here = hostname();
   const closedUrl = `http://127.0.0.1:${await closedPort()}`;
-  await announce(other.home, { ...place, url: closedUrl, pid: process.pid, host: here });
-  await announce(other.home, { ...place, url: closedUrl, pid: 2 ** 22 + 1, host: here });
-  await announce(other.home, { ...place, url: closedUrl, pid: 1, host: 'elsewhere' });
-  await writeFile(join(other.home, 'live', 'odd.json'), '{"url":');
-  const run = await reader.start('crash', { message: 'no worker', open: true });
+  await announce(home, { ...place, url: closedUrl, pid: process.pid, host: here });
+  await announce(home, { ...place, url: closedUrl, pid: 2 ** 22 + 1, host: here });
+  await announce(home, { ...place, url: closedUrl, pid: 1, host: 'elsewhere' });
+  await writeFile(join(home, 'live', 'odd.json'), '{"url":');
   const over = new AbortController();
-  const reading = listen(reader.stream(run, { signal: over.signal }), createListener());
-  const files = (): Promise<string[]> => readdir(join(other.home, 'live'));
+  const nothing = (): void => undefined;
+  const to = { batch: nothing, unreachable: nothing, signal: over.signal };
+  liveWorkers(home)({ id: 'run', taskQueue: rig.taskQueue, namespace: 'default' }, to);
+  const files = (): Promise<string[]> => readdir(join(home, 'live'));
   while ((await files()).length > 2) await pause(20);
   const left = (await files()).map((name) => name.split('-')[0]);
   expect(new Set(left)).toEqual(new Set(['1', 'odd.json']));
   over.abort();
-  await reading;
-  await other.client.workflow.getHandle(run.id).terminate();
-  await reader.disconnect();
-  await other.close();
+  await rm(home, { recursive: true });
 });
 
 /** Returns the address of a port where nothing listens. */

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import { createRunStreams } from '../../src/live/run-streams.js';
 import { replyCall } from '../../src/testing/replies.js';
@@ -75,20 +75,6 @@ describe('a client in the process of a worker without live streams', () => {
     // @ts-expect-error -- an open run does not end
     await expect(near.run('talker', 'once', { open: true })).rejects.toThrow('run: open: expected');
   });
-});
-
-test('an event says why deltas cannot reach a reader, and what to set', async () => {
-  const far = await createRig();
-  const reader = await clientOf(far);
-  const run = await reader.start('talker', { message: 'hi' });
-  for await (const event of reader.stream(run)) {
-    if (event.type !== 'deltas-unavailable') continue;
-    expect(event.message).toContain('use the PERDURE_HOME of the workers');
-    break;
-  }
-  await reader.cancel(run);
-  await reader.disconnect();
-  await far.close();
 });
 
 describe('the stream of a run', () => {
@@ -262,6 +248,7 @@ describe('the stream of a run', () => {
         return batches;
       }),
     );
+    await vi.waitUntil(() => sources > 0, { timeout: 10_000 });
     expect([streams.size, sources]).toEqual([1, 1]);
     // One leaves by itself, the others by their signal.
     await begun.shift()?.return();
@@ -271,6 +258,39 @@ describe('the stream of a run', () => {
     expect(streams.size).toBe(0);
     rest.release();
     await client.result(run);
+  });
+
+  test('reads workers while a call runs, and shortly after it, and none while the run is idle', async () => {
+    const [begun, rest] = [gate(), gate()];
+    talker.on('pause', async ({ number }) => {
+      if (number === 1) await begun.wait();
+      else await rest.wait();
+      return 'done';
+    });
+    const run = await client.start('talker', { message: 'pause', open: true });
+    const reads: AbortSignal[] = [];
+    const sources = [(_: unknown, { signal }: { signal: AbortSignal }) => void reads.push(signal)];
+    const [first, second] = [
+      createRunStreams(rig.client, { sources }),
+      createRunStreams(rig.client, { sources }),
+    ];
+    const over = new AbortController();
+    const early = await first.open(run.id, { after: 'now', signal: over.signal });
+    await vi.waitUntil(() => reads.length === 1, { timeout: 10_000 });
+    expect(reads[0]?.aborted).toBe(false);
+    begun.release();
+    await vi.waitUntil(() => reads[0]?.aborted === true, { timeout: 20_000 });
+    // It is idle now: a second reader has the whole stream, and reads no worker.
+    const late = await second.open(run.id, { after: 'now', signal: over.signal });
+    expect(reads).toHaveLength(1);
+    await client.send(run, 'again');
+    await vi.waitUntil(() => reads.length === 3, { timeout: 10_000 });
+    early.close();
+    late.close();
+    await vi.waitUntil(() => reads.every(({ aborted }) => aborted), { timeout: 10_000 });
+    rest.release();
+    over.abort();
+    await client.close(run);
   });
 
   test('asks the model to stream only while the run is read, and ends with the signal', async () => {

@@ -263,14 +263,14 @@ async function subscribe(
   },
 ): Promise<void> {
   try {
-    const [{ createRunStreams }, { liveWorkers }, { readLiveHosts }] = await Promise.all([
+    const [{ createRunStreams }, { liveWorkers, readLiveHosts }] = await Promise.all([
       import('../../live/run-streams.js'),
-      import('../../live/live-workers.js'),
       import('../../live/live-workers.js'),
     ]);
     const { payloadCodecs: codecs } = client.options.loadedDataConverter;
     const feeds = createRunStreams(client, {
-      sources: [liveWorkers(home, { hosts: readLiveHosts(env), codecs, unreachable })],
+      sources: [liveWorkers(home, { hosts: readLiveHosts(env), codecs })],
+      unreachable,
     });
     for await (const event of feeds.read(id, { after: 'now', signal })) onEvent(event);
   } catch {
