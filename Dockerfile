@@ -4,11 +4,12 @@ WORKDIR /app
 # .dockerignore lists what the context has.
 COPY . .
 # `prepare` would build again. Some peer dependencies are also development dependencies: deleting that
-# list keeps them from being pruned.
-RUN if [ -d src ]; then \
-    npm ci --ignore-scripts && npm run build && npm pkg delete devDependencies && npm prune --ignore-scripts; \
+# list keeps them from being pruned. AWS's SDK, for PERDURE_STORE=s3://…, is optional elsewhere, not here.
+RUN drop="npm pkg delete devDependencies peerDependenciesMeta.@aws-sdk/client-s3"; \
+  if [ -d src ]; then \
+    npm ci --ignore-scripts && npm run build && $drop && npm prune --ignore-scripts; \
   else \
-    npm pkg delete devDependencies && npm install --ignore-scripts --no-audit --no-fund; \
+    $drop && npm install --ignore-scripts --no-audit --no-fund; \
   fi
 
 FROM node:22.23.1-bookworm-slim@sha256:6c74791e557ce11fc957704f6d4fe134a7bc8d6f5ca4403205b2966bd488f6b3

@@ -39,6 +39,34 @@ function composed(env: NodeJS.ProcessEnv): z.infer<typeof compose>['services'] |
   return compose.parse(JSON.parse(run('config', '--format', 'json'))).services;
 }
 
+/** What a worker of the composition does not get from the shell, and why. */
+const NOT_PASSED: Readonly<Record<string, string>> = {
+  PERDURE_ASK: 'a code of a warning',
+  PERDURE_CANCEL_TURN: 'a code of a warning',
+  PERDURE_HOME: 'the image sets it',
+  PERDURE_LIVE_UNREACHABLE: 'a code of a warning',
+  PERDURE_NO_WORKER: 'a code of a warning',
+  PERDURE_REPORTS_FILES: 'set by `dev` for its worker',
+  PERDURE_SERVER: 'the composition sets TEMPORAL_ADDRESS',
+  PERDURE_SERVER_OWNER_PID: 'set by perdure for the embedded server',
+  PERDURE_SERVE_KEYS: 'of `serve`; a worker needs no keys of its callers',
+  PERDURE_WEBHOOK_SECRET: 'an example in a message; the configuration chooses the name',
+};
+
+/** Returns the variables that code below a folder reads by name. */
+function variablesReadIn(folder: string): ReadonlySet<string> {
+  const files = readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' });
+  const read = files
+    .filter((file) => file.endsWith('.ts'))
+    .flatMap((file) => {
+      const code = text(join(folder, file)).replaceAll(/^ *(?:\*|\/\/).*$/gm, '');
+      const names =
+        /(?<=['"`]|env\.)(?:PERDURE|OPENAI|ANTHROPIC|AWS|OTEL)_[A-Z0-9_]+(?=['"`,;) ]|$)/gm;
+      return code.match(names) ?? [];
+    });
+  return new Set(read);
+}
+
 /** The composition as YAML, with its anchors merged. */
 function composition(): { services: Record<string, Record<string, unknown>> } {
   return z
@@ -211,6 +239,40 @@ test('the health check of the image imports modules that the build makes', () =>
   const modules = matches('docker/worker-health.js', /^import .* from '\.\.\/dist\/(.*)\.js';$/gm);
   expect(modules).not.toEqual([]);
   for (const name of modules) expect(existsSync(join(root, 'src', `${name}.ts`))).toBe(true);
+});
+
+test('the composition passes every variable of the shell that a worker reads, and the page names them', () => {
+  const { environment } = z
+    .object({ environment: z.record(z.string(), z.string().nullable()) })
+    .parse(composition().services['worker']);
+  const passed = Object.keys(environment).filter((name) => environment[name] === null);
+  const read = variablesReadIn('src');
+  expect(read.size).toBeGreaterThan(15);
+  expect(Object.keys(NOT_PASSED).filter((name) => !read.has(name))).toEqual([]);
+  expect(passed).toEqual(expect.arrayContaining([...read].filter((name) => !NOT_PASSED[name])));
+  // AWS's SDK reads the keys itself.
+  expect(passed).toEqual(
+    expect.arrayContaining(['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_SESSION_TOKEN']),
+  );
+  expect(passed.filter((name) => NOT_PASSED[name])).toEqual([]);
+  const [, page = ''] = text('docs/operations.md').split(/^## For a team$/m);
+  const [section = ''] = page.split(/^## /m);
+  expect(passed.filter((name) => !section.includes(`\`${name}\``))).toEqual([]);
+});
+
+test('the image of a worker has the SDK of the storage that the pages configure', () => {
+  const { peerDependencies } = z
+    .object({ peerDependencies: z.record(z.string(), z.string()) })
+    .parse(JSON.parse(text('package.json')));
+  const [sdk = ''] = matches('src/storage/s3-stores.ts', /await import\('(.+)'\)/g);
+  expect(peerDependencies).toHaveProperty([sdk]);
+  expect(text('docs/production.md')).toContain('{ name: PERDURE_STORE, value: ');
+  // npm installs optional peer dependencies nowhere by itself, and others in both ways.
+  const [[, drop = '', build = ''] = []] = [
+    ...text('Dockerfile').matchAll(/^RUN drop="(.+)"; \\\n([^]*?[^\\])\n\n/gm),
+  ];
+  expect(drop).toBe(`npm pkg delete devDependencies peerDependenciesMeta.${sdk}`);
+  expect(build).toMatch(/npm run build && \$drop && npm prune[^]*else[^]*\$drop && npm install/);
 });
 
 test('Docker reads the composition, and keys come only from the shell', () => {
