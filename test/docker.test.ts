@@ -183,6 +183,7 @@ test('the Deployment for Kubernetes has known fields, and names that fit each ot
     name: z.string(),
     image: z.string().regex(/^[\w.-]+\/[\w-]+:[\w.-]+$/),
     args: z.array(z.string()),
+    ports: z.tuple([z.strictObject({ name: z.literal('metrics'), containerPort: z.int() })]),
     env: z.array(z.strictObject({ name: z.string(), value: z.string() })),
     envFrom: z.array(z.strictObject({ secretRef: named })),
     resources: z.strictObject({ requests: quantities, limits: quantities }),
@@ -231,6 +232,8 @@ test('the Deployment for Kubernetes has known fields, and names that fit each ot
   for (const option of worker.args.filter((arg) => arg.startsWith('-'))) {
     expect(section).toContain(`\`${option} `);
   }
+  const [{ containerPort }] = worker.ports;
+  expect(worker.args.join(' ')).toContain(`--metrics 0.0.0.0:${containerPort}`);
   const variables = text('docs/operations.md');
   for (const { name } of worker.env) expect(variables).toContain(`\`${name}`);
 });

@@ -17,11 +17,27 @@ import { setLogger } from '../temporal/sdk-internals.js';
 import { KEY_ID } from '../temporal/server-answers.js';
 
 /**
- * Sets the minimum level at which Temporal's SDK logs to stderr, or to `write`, with secrets
- * redacted. The SDK has one runtime per process, so only the first call has an effect. Only a
- * program may call it, not a library.
+ * The boundaries of the histograms under OpenTelemetry's conventions, in seconds and tokens. The
+ * SDK's own are for milliseconds.
  */
-export function installRuntime(level: LogLevel = 'WARN', write?: (entry: LogEntry) => void): void {
+const BUCKETS = {
+  gen_ai_client_operation_duration: [
+    0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92, 163.84,
+  ],
+  gen_ai_client_token_usage: [1, 4, 16, 64, 256, 1024, 4096, 16_384, 65_536, 262_144, 1_048_576],
+};
+
+/**
+ * Sets the minimum level at which Temporal's SDK logs to stderr, or to `write`, with secrets
+ * redacted, and the IP address with a port at which it serves metrics to Prometheus. The SDK has one
+ * runtime per process, so only the first call has an effect. Only a program may call it, not a library.
+ * Throws the SDK's error if it cannot serve the metrics.
+ */
+export function installRuntime(
+  level: LogLevel = 'WARN',
+  write?: (entry: LogEntry) => void,
+  metrics: string | null = null,
+): void {
   try {
     installRuntimeOf({
       // The SDK's own logger formats the entries.
@@ -31,9 +47,15 @@ export function installRuntime(level: LogLevel = 'WARN', write?: (entry: LogEntr
           filter: makeTelemetryFilterString({ core: level, other: 'ERROR' }),
           forward: {},
         },
+        ...(metrics !== null && {
+          metrics: {
+            prometheus: { bindAddress: metrics, histogramBucketOverrides: BUCKETS },
+          },
+        }),
       },
     });
-  } catch {
+  } catch (error) {
+    if (metrics !== null) throw error;
     // The process already has a runtime, which stays.
   }
 }

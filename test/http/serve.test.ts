@@ -4,7 +4,6 @@ import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createServer } from 'node:net';
 import { promisify } from 'node:util';
 import OpenAI from 'openai';
 import type { ResponseStreamEvent } from 'openai/resources/responses/responses';
@@ -12,9 +11,9 @@ import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { httpClient } from '../../src/http.js';
 import type { StreamEvent } from '../../src/live/stream.js';
 import { builtProgram } from '../support/built-program.js';
+import { freePort } from '../support/free-port.js';
 import { gate } from '../support/gate.js';
 import { type HttpDesk, keyOf, openHttpDesk } from '../support/http-desk.js';
-import { portOf } from '../support/port-of.js';
 
 const run = promisify(execFile);
 
@@ -48,16 +47,6 @@ function command(args: readonly string[], env: NodeJS.ProcessEnv = {}) {
       },
     },
   ] as const;
-}
-
-/** A port for a server that comes back at the same address. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const port = portOf(server);
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 /** Starts the command, and returns its address, which it prints as one line of JSON. */

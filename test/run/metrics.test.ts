@@ -1,12 +1,11 @@
 import { spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { randomUUID } from 'node:crypto';
-import { createServer } from 'node:net';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { childScript, NO_THREAD } from '../support/child-script.js';
-import { portOf } from '../support/port-of.js';
+import { freePort } from '../support/free-port.js';
 import { createRig, type Rig } from '../support/rig.js';
 
 let rig: Rig;
@@ -14,15 +13,6 @@ beforeAll(async () => {
   rig = await createRig();
 });
 afterAll(async () => await rig.close());
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const port = portOf(server);
-  server.close();
-  await once(server, 'close');
-  return port;
-}
 
 /** Returns the metrics of the dashboard and the alerts that a worker writes whatever happens. */
 async function metricsShown(): Promise<readonly string[]> {

@@ -33,6 +33,7 @@ import {
   type Serving,
   startServing,
 } from '../hosting/hosting.js';
+import { metricsPlace } from '../hosting/metrics.js';
 import { noteServer } from '../hosting/server-notes.js';
 import { CONFIG_NAMES, configFile } from '../input/load-config.js';
 import { withOptions } from '../input/options.js';
@@ -45,6 +46,7 @@ interface DevOptions {
   readonly port?: number;
   readonly livePort?: number;
   readonly liveHost?: string;
+  readonly metrics?: string;
 }
 
 /**
@@ -53,13 +55,15 @@ interface DevOptions {
  * used; a file that appears later is not loaded.
  */
 export const dev: Command<DevOptions> = {
-  declare: (entry) => withOptions(entry, 'port', 'livePort', 'liveHost'),
-  async run(context, { port = PORT, livePort, liveHost }) {
-    const live = [
+  declare: (entry) => withOptions(entry, 'port', 'livePort', 'liveHost', 'metrics'),
+  async run(context, { port = PORT, livePort, liveHost, metrics }) {
+    await metricsPlace(metrics, context);
+    const flags = [
       '--port',
       String(port),
       ...(livePort === undefined ? [] : ['--live-port', String(livePort)]),
       ...(liveHost === undefined ? [] : ['--live-host', liveHost]),
+      ...(metrics === undefined ? [] : ['--metrics', metrics]),
     ];
     const signal = catchInterrupt();
     const folder = process.cwd();
@@ -74,7 +78,7 @@ export const dev: Command<DevOptions> = {
     let restartMs = FIRST_RESTART_MS;
     while (!signal.aborted) {
       const over = new AbortController();
-      const worker = startWorkerChild(options, live);
+      const worker = startWorkerChild(options, flags);
       const until = AbortSignal.any([signal, over.signal]);
       const change = nextChange(context, { file, files: worker.files }, until);
       const first = await Promise.race([worker.ended, change]);
@@ -184,6 +188,7 @@ interface WorkerCommandOptions {
   readonly live: boolean;
   readonly livePort?: number;
   readonly liveHost?: string;
+  readonly metrics?: string;
 }
 
 /** `worker`: runs a worker until interrupted. */
@@ -199,6 +204,7 @@ export const worker: Command<WorkerCommandOptions> = {
       'livePort',
       'liveHost',
       'noLive',
+      'metrics',
     ),
   run: runWorker,
 };
@@ -209,6 +215,7 @@ async function runWorker(context: CliContext, options: WorkerCommandOptions): Pr
   if (maxCached !== undefined && !(Number.isInteger(maxCached) && maxCached >= 0)) {
     throw new UsageError(`--max-cached: expected a whole number from 0, got ${maxCached}`);
   }
+  const metrics = await metricsPlace(options.metrics, context);
   const signal = catchInterrupt();
   const server = await awaitServer(context, signal);
   if (server === null) return EXIT.completed;
@@ -217,6 +224,7 @@ async function runWorker(context: CliContext, options: WorkerCommandOptions): Pr
     taskQueue: await context.taskQueue(),
     showLog: true,
     live: liveOptions(options),
+    metrics,
     ...(maxCached !== undefined && { maxCachedWorkflows: maxCached }),
     ...(deployment && { deployment }),
   });
@@ -235,8 +243,9 @@ async function runWorker(context: CliContext, options: WorkerCommandOptions): Pr
     const build = deployed && {
       deployment: { name: deployed.deploymentName, buildId: deployed.buildId },
     };
-    const line = { identity, taskQueue, address, namespace, agents, live: live?.url ?? null };
-    context.out(JSON.stringify({ ...line, ...build }));
+    const line = { identity, taskQueue, address, namespace };
+    const urls = { live: live?.url ?? null, metrics: metrics?.url ?? null };
+    context.out(JSON.stringify({ ...line, agents, ...urls, ...build }));
   }
   const unwatch = watchEventLoop(context.note);
   try {

@@ -12,6 +12,7 @@ import {
 } from '../hosting/hosting.js';
 import { visible } from '../../core/state/summaries.js';
 import { findServedAgent } from '../../temporal/pollers.js';
+import { metricsPlace } from '../hosting/metrics.js';
 import { noteServer } from '../hosting/server-notes.js';
 import { osUser } from '../input/option-parsers.js';
 import { withOptions } from '../input/options.js';
@@ -21,6 +22,7 @@ interface ServeCommandOptions {
   readonly port?: number;
   /** False for `--no-worker`. */
   readonly worker: boolean;
+  readonly metrics?: string;
 }
 
 /**
@@ -28,16 +30,22 @@ interface ServeCommandOptions {
  * starts the embedded server and a worker where none is running.
  */
 export const serve: Command<ServeCommandOptions> = {
-  declare: (entry) => withOptions(entry, 'host', 'port', 'noWorker'),
-  async run(context, { host = '127.0.0.1', port = PORT, worker }) {
+  declare: (entry) => withOptions(entry, 'host', 'port', 'noWorker', 'metrics'),
+  async run(context, { host = '127.0.0.1', port = PORT, worker, metrics: exported }) {
     const config = await context.config();
     await checkServe(context, { config, host, port });
+    if (!worker && exported !== undefined) {
+      throw new UsageError(
+        '--no-worker: expected no --metrics, which a worker exports; omit one of them',
+      );
+    }
+    const metrics = worker ? await metricsPlace(exported, context) : null;
     const interrupt = catchInterrupt();
     const found = await awaitServer(context, interrupt);
     if (found === null) return EXIT.completed;
     noteServer(context, found);
     const taskQueue = await context.taskQueue();
-    const hosting = createHosting(context, taskQueue);
+    const hosting = createHosting(context, taskQueue, { metrics });
     const serving = await startServing(context, { host, port });
     try {
       const { address, namespace } = found;
@@ -50,6 +58,11 @@ export const serve: Command<ServeCommandOptions> = {
         context.note(
           hosting.isHosting ? 'A worker runs in this process.' : 'A worker runs elsewhere.',
         );
+        if (!hosting.isHosting && metrics !== null) {
+          context.note(
+            `${metrics.source}: no metrics, which only a worker in this process exports.`,
+          );
+        }
         if (!hosting.isHosting) await noteLacking(context, { agents: config.agents, taskQueue });
       }
       if (context.options.json) context.out(JSON.stringify({ url: serving.url }));

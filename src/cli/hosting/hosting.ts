@@ -10,6 +10,7 @@ import type { RunningWorker } from '../../worker/create-worker.js';
 import type { WorkerOptions } from '../../worker/options.js';
 import { type CliContext, EXIT, type ServerRequest, UsageError } from '../context.js';
 import { osUser } from '../input/option-parsers.js';
+import { type MetricsPlace, asMetricsError } from './metrics.js';
 
 /**
  * Returns the server that the options, the environment, or the configuration name. Without one,
@@ -160,7 +161,7 @@ const STOP_MS = 3_000;
 export function createHosting(
   context: CliContext,
   taskQueue: string,
-  options: Pick<HostOptions, 'activities'> = {},
+  options: Pick<HostOptions, 'activities' | 'metrics'> = {},
 ): Hosting {
   let worker: RunningWorker | null = null;
   let starting: Promise<void> | null = null;
@@ -211,6 +212,8 @@ interface HostOptions extends Pick<
   readonly showLog?: boolean;
   /** Whether it erases ended runs by the retention of its agents; default true. */
   readonly erases?: boolean;
+  /** Where it exports metrics; default: nowhere. */
+  readonly metrics?: MetricsPlace | null;
 }
 
 /**
@@ -219,7 +222,7 @@ interface HostOptions extends Pick<
  */
 export async function hostWorker(
   context: CliContext,
-  { showLog = false, erases = true, live = {}, ...options }: HostOptions,
+  { showLog = false, erases = true, live = {}, metrics = null, ...options }: HostOptions,
 ): Promise<RunningWorker> {
   if (live !== false) checkLive(live, context.env);
   await checkHome(context);
@@ -229,9 +232,15 @@ export async function hostWorker(
   ]);
   const server = await context.server();
   const isVerbose = Boolean(context.env['PERDURE_DEBUG']);
-  installRuntime(isVerbose || showLog ? 'INFO' : 'ERROR', (entry) => {
+  const write = (entry: LogEntry): void => {
     if (isVerbose || isForPeople(entry)) context.note(logLine(entry));
-  });
+  };
+  try {
+    installRuntime(isVerbose || showLog ? 'INFO' : 'ERROR', write, metrics?.address);
+  } catch (error) {
+    throw metrics === null ? error : asMetricsError(error, metrics);
+  }
+  if (metrics !== null) context.note(`Metrics: GET ${metrics.url}`);
   const settings = {
     config: await context.config(),
     address: server.address,

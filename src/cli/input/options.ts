@@ -322,6 +322,10 @@ export const OPTIONS = {
     flags: '--live-host <host>',
     text: 'address of the live stream; any but 127.0.0.1 needs PERDURE_LIVE_TOKEN',
   },
+  metrics: {
+    flags: '--metrics <address>',
+    text: 'export metrics for Prometheus at HOST:PORT, or at a port of 127.0.0.1; default: PERDURE_METRICS, else none',
+  },
   noLive: { flags: '--no-live', text: 'do not serve the live stream of replies' },
   maxCached: {
     flags: '--max-cached <n>',
