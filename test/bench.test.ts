@@ -136,6 +136,18 @@ describe('the report', () => {
     expect(withResults(text, { own })).toBe(text);
   });
 
+  test('shows as many digits as a miss needs, and no figure below zero', () => {
+    const rows: readonly Row[] = [
+      { ...row, name: 'bytes', value: 2600.319, unit: 'bytes', bar: { atMost: 2600 }, samples: [] },
+      { ...row, name: 'ratio', value: 1.1507, samples: [] },
+      { ...row, name: 'memory', value: -0.0172, unit: 'MB', samples: [] },
+    ];
+    const text = withResults(page, { own: { ...own, rows } });
+    expect(text).toContain('| **2600.3 bytes** (missed) |  | ≤ 2600 |');
+    expect(text).toContain('| **1.151 ×** (missed) |  | ≤ 1.15 |');
+    expect(text).toContain('| not measurable |');
+  });
+
   test('compares side by side, and says what makes the figures worth little', () => {
     const text = withResults(page, { own, peers });
     expect(text).toContain('| step | 36 ms (35.5–36.5) | 48.1 ms |');

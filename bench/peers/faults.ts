@@ -6,7 +6,7 @@ import type { Bench } from '../kit/bench.js';
 import type { Figure } from '../report/results.js';
 import { recoverySeries } from '../row.js';
 import { median } from '../statistics.js';
-import { stubAnswer } from '../subject/models.js';
+import { repliesIn, stubAnswer } from '../subject/models.js';
 import type { Part, Sizes } from './measures.js';
 import type { Side } from './sides.js';
 
@@ -71,7 +71,7 @@ export function holdOnce({ stub }: Bench): {
   });
   stub.answer((request) => {
     if (!request.text.includes(name)) return undefined;
-    if (request.assistantMessages !== AT_STEP) return stubAnswer(request);
+    if (repliesIn(request) !== AT_STEP) return stubAnswer(request);
     if (isHeld) {
       repeat(Date.now());
       return stubAnswer(request);
@@ -111,7 +111,7 @@ async function watched(
   let tries = 0;
   bench.stub.answer((request) => {
     if (!request.text.includes(name)) return undefined;
-    if (request.assistantMessages !== AT_STEP) return stubAnswer(request);
+    if (repliesIn(request) !== AT_STEP) return stubAnswer(request);
     tries += 1;
     return fault(tries) ?? stubAnswer(request);
   });
@@ -147,7 +147,7 @@ export async function sizeLimit(
     let reached = 0;
     bench.stub.answer((request) => {
       if (!request.text.includes(name)) return undefined;
-      reached = Math.max(reached, request.assistantMessages);
+      reached = Math.max(reached, repliesIn(request));
       return stubAnswer(request);
     });
     const id = await side.start(scriptOf(name, steps, 2_000));

@@ -86,7 +86,9 @@ function conditions(results: Results): string {
     `Load of the machine: ${load.before.toFixed(1)} before, ${load.after.toFixed(1)} at the end, which includes the measurement.`,
   ];
   if (load.before > machine.cores / 4) {
-    said.push('**The machine was busy with other programs: measure again before you quote this.**');
+    said.push(
+      '**The machine was busy with other programs: compare the columns, and measure again before you quote a time.**',
+    );
   }
   if (results.quick) said.push('**Few repeats: this shows that the bench works, and no more.**');
   if (failed.length > 0) said.push(`**Could not be measured: ${failed.join(', ')}.**`);
@@ -103,7 +105,7 @@ function targets(rows: readonly Row[]): string {
   return table(
     ['what', 'measured', 'quartiles', 'target', 'in figures'],
     rows.map((row) => {
-      const value = withUnit(show(row.value), row.unit);
+      const value = shown(row);
       return [
         row.what,
         isMet(row) ? value : `**${value}** (missed)`,
@@ -113,6 +115,17 @@ function targets(rows: readonly Row[]): string {
       ];
     }),
   );
+}
+
+/** A value that only noise can make negative has no figure; a miss has the digits that show it. */
+function shown({ value, unit, bar }: Row): string {
+  if (value < 0 && (unit === 'MB' || unit === '%')) return 'not measurable';
+  const usual = show(value);
+  if (isMet({ value, bar }) || !isMet({ value: Number(usual), bar })) return withUnit(usual, unit);
+  const [, decimals = ''] = usual.split('.');
+  const longer = [1, 2, 3].map((more) => value.toFixed(decimals.length + more));
+  const text = longer.find((one) => !isMet({ value: Number(one), bar }));
+  return withUnit(text ?? usual, unit);
 }
 
 function misses(rows: readonly Row[]): string {

@@ -3,13 +3,7 @@ import type { JsonObject } from '../../src/core/text/json.js';
 import type { Model, ModelReply, ModelRequest, ModelUsage } from '../../src/models/model.js';
 import { replyCalls, replyText, type Delivery, type Reply } from '../../src/testing/replies.js';
 import { type StubRequest, getFirstUserText, listObjects } from '../../src/testing/wire-input.js';
-import {
-  readArguments,
-  readScript,
-  replyOf,
-  type Script,
-  type ScriptReply,
-} from '../conversation.js';
+import { readArguments, readScript, replyOf, type ScriptReply } from '../conversation.js';
 
 /**
  * The model inside the worker's process. It costs next to nothing, so that only the engine is
@@ -118,15 +112,17 @@ const PACE = { bytes: 200, every: 10 };
  * Returns how many replies of the model a request has. Some clients send the text and the calls of a reply
  * as two messages.
  */
-function repliesIn({ body, assistantMessages }: StubRequest, { tools }: Script): number {
-  if (tools.length === 0) return assistantMessages;
-  return listObjects(body['messages']).filter((one) => Array.isArray(one['tool_calls'])).length;
+export function repliesIn(request: StubRequest): number {
+  const { tools } = readScript(getFirstUserText(request));
+  if (tools.length === 0) return request.assistantMessages;
+  const messages = listObjects(request.body['messages']);
+  return messages.filter((one) => Array.isArray(one['tool_calls'])).length;
 }
 
 /** The same model as served by the stub. */
 export function stubAnswer(request: StubRequest, more: Delivery = {}): Reply {
   const script = readScript(getFirstUserText(request));
-  const { text, calls } = replyOf(script, repliesIn(request, script));
+  const { text, calls } = replyOf(script, repliesIn(request));
   const delivery = { sse: SSE, ...(script.name.startsWith(PACED) && { drip: PACE }), ...more };
   if (calls.length === 0) return replyText(text, delivery);
   const toolCalls = calls.map((call) => ({
