@@ -103,9 +103,9 @@ describe('docs/comparison.md', () => {
     const inline = whole(valueOf(peers, STEP, 'perdure, inline reads'));
     const all = (what: string, form: (value: number | string) => string): readonly string[] =>
       sides.map((side) => form(valueOf(peers, what, side)));
-    const [own = '', ...others] = all(STEP, whole);
+    const [first = '', ...others] = all(STEP, whole);
     expect(rows.get('ms per step, messages of 500 B')).toEqual([
-      `${own}; inline reads ${inline}`,
+      `${first}; inline reads ${inline}`,
       ...others,
     ]);
     expect(rows.get('steps per second at 10 runs')).toEqual(all(AT_ONCE, whole));

@@ -32,7 +32,9 @@ const INTERNAL = new Set([
 
 test('a page names every environment variable that the product reads', () => {
   const names = new Set(
-    [...source.matchAll(/['"`.[](PERDURE_[A-Z_]*[A-Z])\b/g)].map(([, name = '']) => name),
+    [...source.matchAll(/['"`.[]((?:PERDURE|TEMPORAL)_[A-Z_]*[A-Z])\b/g)].map(
+      ([, name = '']) => name,
+    ),
   );
   expect(names.size).toBeGreaterThan(8);
   expect([...names].filter((name) => !INTERNAL.has(name) && !pages.includes(name))).toEqual([]);
