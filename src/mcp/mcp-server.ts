@@ -37,7 +37,7 @@ export interface McpCommonOptions {
   readonly trust?: 'first_use' | 'accepted';
   /**
    * How long a question of the server waits for a person, as a `Duration`; default: indefinitely.
-   * After that, the server is told that nobody answers.
+   * After that, the server gets `cancel` as its answer.
    */
   readonly expires?: Duration;
 }

@@ -85,7 +85,7 @@ export const OPTIONS = {
     parse: collectLimits,
   },
   tenant: { flags: '--tenant <name>', text: 'who shares the workers fairly with other tenants' },
-  unattended: { flags: '--unattended', text: 'deny every approval, as nobody is there to decide' },
+  unattended: { flags: '--unattended', text: 'deny every approval, because no person can decide' },
   archive: {
     flags: '--archive',
     text: 'keep every message in the archive; default: only of open runs',

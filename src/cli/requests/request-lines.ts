@@ -246,8 +246,7 @@ const ON_EXPIRY = {
 
 function expiry({ expiresAt, onExpiry, server }: Request, now: number): string {
   if (expiresAt === null) return 'never';
-  const then =
-    server === undefined ? ON_EXPIRY[onExpiry] : 'then the server is told that nobody answers';
+  const then = server === undefined ? ON_EXPIRY[onExpiry] : 'then the server gets `cancel`';
   if (expiresAt <= now) return `${formatDateTime(expiresAt)}: it has expired; ${then}`;
   return `${formatDateTime(expiresAt)}, in ${formatSpan(expiresAt - now)}; ${then}`;
 }

@@ -207,7 +207,7 @@ function askCommand(run: string, { id, digest, url }: Decided, as: DecisionKind)
   }
   if (as !== 'answer') {
     const words = ['resolve', run, id, '--as', as, ...seen];
-    return { words, purpose: 'dismiss it; the server is told that nobody answers' };
+    return { words, purpose: 'dismiss it; the server gets `cancel`' };
   }
   return url === undefined
     ? {
