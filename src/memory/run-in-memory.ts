@@ -129,7 +129,9 @@ export async function playPartly(
   options: MemoryOptions,
   { script = createScript(options), input, activities }: Play = {},
 ): Promise<{ readonly run: PartialRun; readonly error: PlayError | null }> {
-  const { at = {}, startAt = Date.now(), within = YEAR } = options;
+  const { at = {}, within = YEAR } = options;
+  // The times of a server have fractions of a ms, and a run accepts only whole ones.
+  const startAt = Math.floor(options.startAt ?? Date.now());
   const withinMs = toMs(within);
   if (!(withinMs > 0)) {
     throw new InputError(`within: expected a duration such as "30 days", got ${show(within)}`);

@@ -286,6 +286,17 @@ describe('graphs, plans, and called agents in memory', () => {
 });
 
 describe('longer runs in memory', () => {
+  test('starts at a time of a server, which has fractions of a millisecond', async () => {
+    const run = await runInMemory(desk, {
+      message: 'One',
+      open: true,
+      startAt: 1_700_000_000_000.25,
+      model: [replyText('1'), replyText('2')],
+      on: { waiting: [send('Two')] },
+    });
+    expect(run.status).toMatchObject({ status: 'waiting_message', turn: 2 });
+  });
+
   test('an open run gets messages, each in its turn', async () => {
     const run = await runInMemory(desk, {
       message: 'One',
