@@ -229,11 +229,16 @@ function received(
     // A run refuses any other message that a signal brings.
     return isAsk(input) ? [{ at, type: 'message', message: input }] : [];
   }
-  if (name === 'resolve' && isDecision(input)) {
+  // The update takes one decision or a list.
+  const decisions: readonly unknown[] = Array.isArray(input) ? input : [input];
+  if (name === 'resolve' && decisions.every(isDecision)) {
     const { state } = run.view();
-    const open = state === null ? undefined : openRequest(state, { id: input.request, run: '' });
-    const about = open === undefined ? {} : { about: subjectOf(open) };
-    return [{ at, type: 'decision', decision: input, ...about }];
+    return decisions.map((decision) => {
+      const { request: id } = decision;
+      const open = state === null ? undefined : openRequest(state, { id, run: '' });
+      const about = open === undefined ? {} : { about: subjectOf(open) };
+      return { at, type: 'decision', decision, ...about };
+    });
   }
   return [{ at, type: 'control', name, input: toJson(input) }];
 }

@@ -2,10 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { type BaseEvent, EventType, type HttpAgent, type Message } from '@ag-ui/client';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
+import type { Rule } from '../../src/core/definition/rules.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 
-/** An agent that asks for all payments of its message at once. */
-export function payer(paid: number[]) {
+/** An agent that asks for all payments of its message at once. `name`, `rule`: in place of its own. */
+export function payer(
+  paid: number[],
+  { name = 'payer', rule = {} }: { readonly name?: string; readonly rule?: Partial<Rule> } = {},
+) {
   const pay = defineTool({
     name: 'pay',
     description: 'pays',
@@ -18,10 +22,10 @@ export function payer(paid: number[]) {
     },
   });
   return defineAgent({
-    name: 'payer',
+    name,
     instructions: 'x',
     tools: [pay],
-    rules: [{ tool: 'pay', then: 'ask' }],
+    rules: [{ tool: 'pay', then: 'ask', ...rule }],
     decide: async ({ messages }) => {
       const results = messages.flatMap(({ role, text }) => (role === 'tool' ? [text] : []));
       if (results.length > 0) return { answer: results.join(', ') };
