@@ -135,7 +135,7 @@ export function keyringFrom(
 
 /** Returns why something that is encrypted with a key cannot be read where there is none. */
 export function noKeyFor(id: string): string {
-  return `it is encrypted with key ${show(id)}, and no key is known here; add the key to ${KEYS_VARIABLE}, or to \`encryption\` of the configuration`;
+  return `it is encrypted with key ${show(id)}, and this process has no key; add the key to ${KEYS_VARIABLE}, or to \`encryption\` of the configuration`;
 }
 
 /** Returns the keys of the options. Throws an `InputError` that names the faulty key at `at`. */
@@ -302,7 +302,7 @@ function createKeyring(keys: ReadonlyMap<string, DerivedKeys>, plan: KeyringPlan
     if (found !== undefined) return found;
     const known = [...keys.keys()].map((key) => `"${key}"`).join(', ');
     throw new UnreadableError(
-      `it is encrypted with key ${show(id)}, and only ${known} is known here; add the key to ${KEYS_VARIABLE}, or to \`encryption.keys\` of the configuration`,
+      `it is encrypted with key ${show(id)}, and this process has only ${known}; add the key to ${KEYS_VARIABLE}, or to \`encryption.keys\` of the configuration`,
     );
   };
   return {

@@ -1,5 +1,7 @@
+import { UnreadableError } from '../core/errors.js';
 import { isOutcome, misfitMessage } from '../core/guards/recorded.js';
 import type { SegmentFacts } from '../core/run/carry.js';
+import { visible } from '../core/state/summaries.js';
 import { isObject, textField } from '../core/text/json.js';
 import { nameInCalledId } from '../core/transcript/call-result.js';
 import { payloadValue } from '../temporal/server-answers.js';
@@ -153,6 +155,25 @@ function decodeEndEvent(raw: RawEvent): EventBody<EndEvent> | null {
 export function decodeEvent(raw: RawEvent): HistoryEvent {
   const at = eventTime(raw);
   return { id: Number(raw.eventId ?? 0), at, ...(decodeBody(raw) ?? { type: 'other' }) };
+}
+
+/**
+ * Decodes events of a run's history. Throws an `UnreadableError` that names the run if a payload is
+ * still encoded: a run that was started in clear text may be encrypted later.
+ */
+export function decodeEvents(
+  id: string,
+  events: readonly RawEvent[] | null | undefined,
+): readonly HistoryEvent[] {
+  try {
+    return (events ?? []).map(decodeEvent);
+  } catch (error) {
+    if (!UnreadableError.isInstance(error)) throw error;
+    throw new UnreadableError(
+      `the history of run "${visible(id)}" cannot be read: ${error.message}`,
+      { cause: error },
+    );
+  }
 }
 
 /** Returns when the server recorded an event: Unix time in ms. */

@@ -4,7 +4,7 @@ import type { FinishedTurn } from '../core/state/state.js';
 import { inTurn } from '../core/state/turn.js';
 import { GRPC, grpcCode } from '../temporal/grpc.js';
 import { type HistoryPage, readHistoryPage } from '../temporal/server-answers.js';
-import { decodeEvent } from './decode-event.js';
+import { decodeEvents } from './decode-event.js';
 import { type HistoryEvent, isPermanent } from './history-event.js';
 import { type OnStep, type Projection, createProjector } from './projection.js';
 
@@ -67,7 +67,7 @@ export async function* segmentEvents(
       continue;
     }
     answeredAt = performance.now();
-    const fresh = page.events.map(decodeEvent).filter((event) => event.id > seen);
+    const fresh = decodeEvents(segment.id, page.events).filter((event) => event.id > seen);
     seen = fresh.findLast(isPermanent)?.id ?? seen;
     if (fresh.length > 0) yield fresh;
     if (page.token === undefined) return;

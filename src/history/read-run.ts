@@ -16,7 +16,7 @@ import {
   fetchHistory,
   listWorkflows,
 } from '../temporal/server-answers.js';
-import { decodeEvent, eventTime } from './decode-event.js';
+import { decodeEvents, eventTime } from './decode-event.js';
 import {
   type History,
   type HistoryEvent,
@@ -269,7 +269,7 @@ function archivedReading(id: string, { entry, history }: ArchivedSegment): RunRe
 function read(
   reading: Pick<RunReading, 'id' | 'runId' | 'taskQueue' | 'history'>,
 ): Omit<RunReading, 'description' | 'terminatedWhy'> {
-  const events = (reading.history.events ?? []).map(decodeEvent);
+  const events = decodeEvents(reading.id, reading.history.events);
   return { ...reading, agent: agentName(events), events, view: project(events) };
 }
 

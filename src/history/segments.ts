@@ -9,7 +9,7 @@ import {
   listWorkflows,
   readHistoryPage,
 } from '../temporal/server-answers.js';
-import { decodeEvent } from './decode-event.js';
+import { decodeEvents } from './decode-event.js';
 import type { History, HistoryEvent } from './history-event.js';
 import { type EventOf, type Projection, project, writtenByNewer } from './projection.js';
 import { type RunReading, readArchivedSegment } from './read-run.js';
@@ -41,7 +41,7 @@ interface SegmentPlace {
 export async function readSegment(client: Client, place: SegmentPlace): Promise<Segment | null> {
   const history = await readSegmentHistory(client, place);
   if (history === null) return null;
-  const events = (history.events ?? []).map(decodeEvent);
+  const events = decodeEvents(place.id, history.events);
   return { history, events, view: project(events), previousRunId: previousRunId(events) };
 }
 
@@ -107,7 +107,7 @@ export async function readSegmentStart(
       execution: { workflowId: id, runId },
       maximumPageSize: 1,
     });
-    const [event] = events.map(decodeEvent);
+    const [event] = decodeEvents(id, events);
     return event?.type === 'started' ? event : null;
   } catch (error) {
     if (isNotFound(error)) return null;

@@ -5,7 +5,7 @@ import type { Activities } from '../core/run/contract.js';
 import { isObject } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
 import type { Outcome } from '../core/transcript/outcome.js';
-import { decodeEvent } from '../history/decode-event.js';
+import { decodeEvents } from '../history/decode-event.js';
 import type { CurrentActivity } from '../memory/attempt.js';
 import type { MemoryRun } from '../memory/memory-run.js';
 import type { Model } from '../models/model.js';
@@ -230,7 +230,7 @@ export function recordingOf(
   const runs = ids.flatMap((id) => {
     const segments = history
       .filter((one) => one.id === id)
-      .map((one) => (one.history.events ?? []).map(decodeEvent));
+      .map((one) => decodeEvents(id, one.history.events));
     const run = recordEvents({ id, segments });
     return run === null || !isObject(run.input) ? [] : [run];
   });

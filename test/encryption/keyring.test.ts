@@ -33,7 +33,7 @@ test('a payload of an earlier key is read after a rotation, and written with the
   const [written] = await after.encode([text('hello')]);
   expect(String(written?.metadata?.['encryption-key-id'])).toBe('k2');
   await expect(before.decode([written ?? {}])).rejects.toThrow(
-    /encrypted with key "k2", and only "k1" is known here; add the key to PERDURE_ENCRYPTION_KEYS/,
+    /encrypted with key "k2", and this process has only "k1"; add the key to PERDURE_ENCRYPTION_KEYS/,
   );
 });
 
@@ -74,7 +74,9 @@ test('a blob is not read without its key, and no text can pass for an encrypted 
     'hello',
   );
   const without = sealedBlobs(store, null);
-  await expect(without.get(ref)).rejects.toThrow(/encrypted with key "k1", and no key is known/);
+  await expect(without.get(ref)).rejects.toThrow(
+    /encrypted with key "k1", and this process has no key/,
+  );
   for (const foreign of ['perdure encrypted k1\nAAAA', 'perdure clear\nhello', 'hello']) {
     expect(await without.get(await without.put(foreign))).toBe(foreign);
   }

@@ -125,7 +125,7 @@ test('a run goes on with a new key, waits while no worker has its key, and is ne
   await work(taskQueue, rotated);
   // The run has the message, although the client cannot read its answer.
   const failed = await sent;
-  expect(String(failed)).toMatch(/encrypted with key "k2", and only "k1" is known/);
+  expect(String(failed)).toMatch(/encrypted with key "k2", and this process has only "k1"/);
   expect(failed).toMatchObject({ mayArrive: true });
   const both = await open(taskQueue, rotated);
   const repeated = await both.send(id, { message: 'again', id: 'second' });
@@ -134,7 +134,34 @@ test('a run goes on with a new key, waits while no worker has its key, and is ne
   const { messages } = await both.transcript(id);
   expect(messages).toHaveLength(8);
   // The client that was not given the new key says so.
-  await expect(client.transcript(id)).rejects.toThrow(/encrypted with key "k2", and only "k1"/);
+  await expect(client.transcript(id)).rejects.toThrow(
+    /encrypted with key "k2", and this process has only "k1"/,
+  );
+});
+
+test('a reader without the key names the run also where only later events are encrypted', async () => {
+  const taskQueue = `keys-${randomUUID()}`;
+  const id = `keys-${randomUUID()}`;
+  const keyless = await open(taskQueue);
+  await keyless.start('clerk', { id, message: 'look' });
+  await work(taskQueue, first);
+  const client = await open(taskQueue, first);
+  expect(await client.result(id)).toMatchObject({ answer: 'done' });
+  const told = `the history of run "${id}" cannot be read: a payload is encoded as "binary/encrypted" (key "k1"); give the key`;
+  for (const method of ['status', 'transcript', 'result'] as const) {
+    await expect(keyless[method](id)).rejects.toThrow(told);
+  }
+  const stranger = await open(taskQueue, { keys: { k2 }, current: 'k2' });
+  await expect(stranger.status(id)).rejects.toThrow(
+    `the history of run "${id}" cannot be read: a payload cannot be read: it is encrypted with key "k1", and this process has only "k2"`,
+  );
+  const env = { TEMPORAL_ADDRESS: address, PERDURE_HOME: home, PERDURE_TASK_QUEUE: taskQueue };
+  for (const name of ['status', 'attach', 'transcript', 'export', 'record', 'send', 'cancel']) {
+    const more = name === 'send' ? ['hello'] : [];
+    const { stderr } = await cli.here([name, id, ...more], { env }).ended;
+    expect(`${name}: ${stderr}`).toContain(id);
+    expect(`${name}: ${stderr}`).toContain('(key "k1")');
+  }
 });
 
 test('the message of a failure is encrypted, and readers with the key see it', async () => {
@@ -254,7 +281,7 @@ test('a run with large texts is recorded, encrypted unless asked otherwise, and 
   expect(await bytesOf(file)).not.toMatch(/aubergine|zzzz/);
   const withoutKey = readRecording(file, { encryption: { keys: { k2 }, current: 'k2' } });
   await expect(withoutKey).rejects.toThrow(
-    `${file}: the recording cannot be read: it is encrypted with key "k1", and only "k2" is known here`,
+    `${file}: the recording cannot be read: it is encrypted with key "k1", and this process has only "k2"`,
   );
   const recording = await readRecording(file, { encryption: rotated });
   const large = `aubergine: ${'z'.repeat(200_000)}`;

@@ -105,11 +105,13 @@ test('rerun and eval read both forms, and name the key that is missing', async (
   expect(same).toMatchObject({ code: 0, stdout: `${file}: same\n${clear}: same` });
   const missing = 'is encrypted with key "cases", and';
   expect((await run(`k1:${other}`)).stdout).toMatch(
-    `error: ${file}: the recording cannot be read: it ${missing} only "k1" is known here`,
+    `error: ${file}: the recording cannot be read: it ${missing} this process has only "k1"`,
   );
   const none = await run('');
   expect(none.code).toBe(1);
-  expect(none.stdout).toContain(`${missing} no key is known here; add the key to ${KEYS_VARIABLE}`);
+  expect(none.stdout).toContain(
+    `${missing} this process has no key; add the key to ${KEYS_VARIABLE}`,
+  );
   expect(none.stdout).toContain(`${clear}: same`);
   vi.stubEnv(KEYS_VARIABLE, `cases:${cases}`);
   const place = { home: folder, config, json: true };

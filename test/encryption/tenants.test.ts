@@ -236,7 +236,9 @@ test('a client with the key of one tenant reads that tenant, and names the key o
   for (const method of ['status', 'transcript'] as const) {
     const reading = client[method](b);
     await expect(reading).rejects.toMatchObject({ code: 'unreadable' });
-    await expect(reading).rejects.toThrow(/encrypted with key "kB", and only "kA" is known here/);
+    await expect(reading).rejects.toThrow(
+      /encrypted with key "kB", and this process has only "kA"/,
+    );
   }
   const { rows } = await client.list();
   expect(rows.find(({ id }) => id === a)).toMatchObject({ tags: [canary('a', 'tag')] });
@@ -256,7 +258,7 @@ test('a client with the key of one tenant reads that tenant, and names the key o
 test('after the key of a tenant was deleted, its runs are unreadable, and none can be started', async () => {
   const { b = '' } = runs;
   const client = await open(WITHOUT_B);
-  const missing = /encrypted with key "kB", and only "shared", "kA" is known here/;
+  const missing = /encrypted with key "kB", and this process has only "shared", "kA"/;
   await expect(client.transcript(b)).rejects.toThrow(missing);
   await expect(client.start('clerk', 'hello', { tenant: 'b' })).rejects.toThrow(missing);
   await expect(client.attach(Buffer.from('x'), { mediaType: 'text/plain', tenant: 'b' }))
@@ -371,7 +373,7 @@ test('a recording of a run has the key of its tenant', async () => {
   expect(JSON.parse(await readFile(file, 'utf8'))).toMatchObject({ key: 'kA' });
   await expect(
     readRecording(file, { encryption: { keys: { shared }, current: 'shared' } }),
-  ).rejects.toThrow(/encrypted with key "kA", and only "shared"/);
+  ).rejects.toThrow(/encrypted with key "kA", and this process has only "shared"/);
   expect((await readRecording(file, { encryption: ONLY_A })).runs[0]?.id).toBe(a);
 });
 
@@ -387,5 +389,7 @@ test('a key of a tenant can be changed; what is older needs the older key', asyn
     .map(({ sealed }) => sealed.key);
   expect(new Set(keys)).toEqual(new Set(['kB', 'kB2']));
   const newer = await open({ keys: { kB2: newB }, current: 'kB2', tenants: { b: 'kB2' } });
-  await expect(newer.transcript(b)).rejects.toThrow(/encrypted with key "kB", and only "kB2"/);
+  await expect(newer.transcript(b)).rejects.toThrow(
+    /encrypted with key "kB", and this process has only "kB2"/,
+  );
 });

@@ -6,7 +6,7 @@ import { keyringFrom } from '../../encryption/keyring.js';
 import { hashedWith } from '../../temporal/stored-ids.js';
 import { visible } from '../../core/state/summaries.js';
 import { escapeJson } from '../../core/text/text.js';
-import { decodeEvent } from '../../history/decode-event.js';
+import { decodeEvents } from '../../history/decode-event.js';
 import { type History, historyToJson } from '../../history/history-event.js';
 import { previousRunId, readSegment } from '../../history/segments.js';
 import { runToken } from '../../live/live-options.js';
@@ -274,7 +274,7 @@ async function* segmentsBack(
 ): AsyncGenerator<SegmentHistory, void, undefined> {
   for (let segment = last; ;) {
     yield segment;
-    const runId = previousRunId((segment.history.events ?? []).slice(0, 1).map(decodeEvent));
+    const runId = previousRunId(decodeEvents(run.id, segment.history.events?.slice(0, 1)));
     if (runId === '') return;
     const found = await readSegment(client, { id: run.id, runId, archive });
     if (found === null) return;

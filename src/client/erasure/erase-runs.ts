@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { InputError } from '../../core/errors.js';
 import type { Duration } from '../../core/text/text.js';
 import { decodeHistory } from '../../temporal/server-answers.js';
-import { decodeEvent } from '../../history/decode-event.js';
+import { decodeEvents } from '../../history/decode-event.js';
 import { claim } from '../../updates/decide.js';
 import {
   type OptionSchemas,
@@ -386,8 +386,8 @@ async function matches(
   if (taskQueue !== undefined && startOf({ history })?.taskQueue?.name !== taskQueue) return false;
   if (agent === undefined && tag.length === 0) return true;
   try {
-    const [first] = (await decodeHistory(client, id, history)).events ?? [];
-    const started = first && decodeEvent(first);
+    const { events } = await decodeHistory(client, id, history);
+    const [started] = decodeEvents(id, events?.slice(0, 1));
     const input = started?.type === 'started' && isObject(started.input) ? started.input : {};
     const { tags, agent: of } = input;
     if (agent !== undefined && typeof of !== 'string') return 'its agent cannot be read';

@@ -1,7 +1,7 @@
 import { UnreadableError, NoRunError } from '../../core/errors.js';
 import { visible } from '../../core/state/summaries.js';
 import { isObject, textField } from '../../core/text/json.js';
-import { decodeEvent } from '../../history/decode-event.js';
+import { decodeEvents } from '../../history/decode-event.js';
 import type { HistoryEvent } from '../../history/history-event.js';
 import { describeRun, readArchivedSegment } from '../../history/read-run.js';
 import { isNotFound, previousRunId } from '../../history/segments.js';
@@ -116,7 +116,7 @@ async function gather(
   let root = id;
   for (const runId of segments) {
     for (const history of await historiesOf(sources, id, runId)) {
-      const events = (history.events ?? []).map(decodeEvent);
+      const events = decodeEvents(id, history.events);
       const previous = previousRunId(events);
       if (previous !== '') segments.add(previous);
       if (events[0]?.type === 'started') {
