@@ -159,8 +159,11 @@ function placeOf(
   };
 }
 
-/** Returns the start of the run, not of its newest segment. */
-function startOf({ memo, startTime }: Pick<WorkflowExecutionInfo, 'memo' | 'startTime'>): Date {
+/** Returns when the server accepted the run, not its newest segment. */
+export function startOf({
+  memo,
+  startTime,
+}: Pick<WorkflowExecutionInfo, 'memo' | 'startTime'>): Date {
   const startedAt: unknown = memo?.['startedAt'];
   return typeof startedAt === 'number' ? new Date(startedAt) : startTime;
 }

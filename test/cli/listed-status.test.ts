@@ -1,7 +1,10 @@
 import { once } from 'node:events';
 import { randomUUID } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { openClient } from '../../src/client/create-client.js';
+import { formatDateTime } from '../../src/cli/format/format.js';
 import { commandLine, type CommandEnd } from '../support/command.js';
 import { portOf } from '../support/port-of.js';
 
@@ -53,3 +56,27 @@ test('a run that blocks under the worker of the command is listed as blocked aft
     await expectListed(perdure, id, { status: 'blocked', reason: 'credentials' });
   }
 }, 120_000);
+
+test('`status` and `list` say the same time for the start of a run that waited for its worker', async () => {
+  const queue = `listed-${randomUUID()}`;
+  const place = ['--address', inject('temporalAddress'), '--task-queue', queue];
+  const id = `listed-${randomUUID()}`;
+  const env = { PERDURE_MODEL: 'demo' };
+  const perdure = async (...args: readonly string[]): Promise<CommandEnd> =>
+    await command.here([...args, ...place], { env }).ended;
+  const client = await openClient({
+    address: inject('temporalAddress'),
+    taskQueue: queue,
+    env: {},
+  });
+  await client.start('files', { id, message: 'Hello' });
+  await client.disconnect();
+  // Longer than the seconds in which times are shown.
+  await sleep(2_100);
+  expect((await perdure('attach', id)).code).toBe(0);
+  const { rows } = JSON.parse((await perdure('list', '--id-prefix', id, '--json')).stdout) as {
+    readonly rows: readonly { readonly startedAt: string }[];
+  };
+  const started = formatDateTime(Date.parse(rows[0]?.startedAt ?? ''));
+  expect((await perdure('status', id)).stdout).toContain(`${started}, `);
+});

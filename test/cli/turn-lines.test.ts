@@ -62,6 +62,23 @@ describe('the lines of an open run', () => {
     expect(stepLines(view(joined))).toEqual([]);
   });
 
+  test('name once each MCP server that the run works without', () => {
+    const stepLines = createStepLines(paint, fixes);
+    const run = opened();
+    const left = [
+      { server: 'docs', message: `cannot be started: ${HOSTILE}` },
+      { server: 'crm', message: 'did not answer within 20 seconds' },
+    ];
+    const definition = { ...run.config.definition, mcp: { servers: [], left } };
+    const without = { ...run, config: { ...run.config, definition } };
+    expect(stepLines(view(without), 'steps')).toEqual([]);
+    expect(stepLines(view(without), 'now')).toEqual([
+      `without MCP server docs: cannot be started: ${SHOWN}`,
+      'without MCP server crm: did not answer within 20 seconds',
+    ]);
+    expect(stepLines(view(after(without, ...replied('one'))))).toEqual([]);
+  });
+
   test('show each node of a graph with its exit, its items, its error, and its time', () => {
     const stepLines = createStepLines(paint, fixes);
     const run = opened();

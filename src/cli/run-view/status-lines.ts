@@ -1,3 +1,4 @@
+import { startOf } from '../../client/run-row.js';
 import type { RecordedDecision } from '../../core/state/state.js';
 import type { AttemptReport } from '../../core/transcript/outcome.js';
 import type { RunReading } from '../../history/read-run.js';
@@ -6,6 +7,7 @@ import { isOpenStatus, statusName, statusText, type RunStatus } from '../../core
 import { visible, actorText } from '../../core/state/summaries.js';
 import { printable } from '../../core/text/text.js';
 import { modelText } from '../reports/report-run.js';
+import { leftLines } from './step-lines.js';
 import {
   type Palette,
   columns,
@@ -95,10 +97,6 @@ function forkLines({ forkedFrom }: RunStatus): readonly string[] {
   return [`from ${printable(run)}${place}, with its messages before #${at}`];
 }
 
-function leftLines({ left = [] }: RunStatus): readonly string[] {
-  return left.map(({ server, message }) => printable(`MCP server ${server}: ${message}`));
-}
-
 function statusWord(status: RunStatus, paint: Palette): string {
   const word = statusName(status);
   const text = statusText({ status: word, reason: status.reason });
@@ -138,10 +136,17 @@ function queueLine({ queued }: RunStatus): string | null {
   return queued === 0 ? null : `${formatCount(queued, 'message')} waiting for a turn`;
 }
 
-function timeLine({ run, status, now }: StatusView): string {
-  const { startTime, closeTime } = run.description ?? {};
+/** Returns when a run started that the server has deleted: Unix time in ms. */
+function archivedStart({ events: [first], view }: RunReading): number {
   // The start of a later segment is not the start of the run.
-  const startedAt = run.view.state?.startedAt || (startTime?.getTime() ?? run.events[0]?.at ?? 0);
+  const isLater = first?.type === 'started' && first.previousRunId !== '';
+  return (isLater && view.state?.startedAt) || (first?.at ?? 0);
+}
+
+function timeLine({ run, status, now }: StatusView): string {
+  const { description } = run;
+  const closeTime = description?.closeTime;
+  const startedAt = description === null ? archivedStart(run) : startOf(description).getTime();
   const started = `${formatDateTime(startedAt)}, ${formatAgo(startedAt, now)}`;
   const segments = status.segments > 1 ? `; in ${formatCount(status.segments, 'segment')}` : '';
   if (closeTime === undefined) return `${started}${segments}`;

@@ -1,6 +1,7 @@
 import { presentRequest } from '../../core/requests/presentation.js';
 import { isClosingText } from '../../core/rules/documents.js';
 import type { GraphState, RunState } from '../../core/state/state.js';
+import type { RunStatus } from '../../core/state/status.js';
 import { callSummary, formatBytes, visible } from '../../core/state/summaries.js';
 import { type JsonObject, isObject, textField } from '../../core/text/json.js';
 import { headOf, printable } from '../../core/text/text.js';
@@ -50,6 +51,7 @@ export interface Fixes {
 export function createStepLines(paint: Palette, fixes: Fixes): StepLines {
   const waitLines = createWaitLines(paint, fixes.resume);
   const raised = new Set<string>();
+  const missing = new Set<string>();
   let shown = -1;
   let graph: GraphState | undefined;
   let segment = 0;
@@ -78,6 +80,11 @@ export function createStepLines(paint: Palette, fixes: Fixes): StepLines {
     const steps = which === 'now' ? [] : newSteps(view);
     if (which === 'steps') return steps;
     const lines = [...steps, ...waitLines(view)];
+    for (const line of leftLines(view.state?.config.definition.mcp ?? {})) {
+      if (missing.has(line)) continue;
+      missing.add(line);
+      lines.push(paint.yellow(`without ${line}`));
+    }
     for (const request of viewedRequests(view, fixes.run)) {
       const { id, kind, digest } = request;
       if (raised.has(digest)) continue;
@@ -103,6 +110,11 @@ export function createStepLines(paint: Palette, fixes: Fixes): StepLines {
     }
     return lines;
   };
+}
+
+/** Returns a line for each MCP server that was not available at the start, so the run works without it. */
+export function leftLines({ left = [] }: Pick<RunStatus, 'left'>): readonly string[] {
+  return left.map(({ server, message }) => visible(`MCP server ${server}: ${message}`));
 }
 
 type NodeEnd = Extract<DurableStep, { type: 'node-ended' }>;
