@@ -34,7 +34,7 @@ export type {
 export type { AgentView, GraphView, RequestView } from './http/views.js';
 
 /**
- * Creates an HTTP server as a fetch handler: the API, the console, and the doors for other clients. It
+ * Creates an HTTP server as a fetch handler: the API, the console, and the interfaces for other clients. It
  * has no state, so any number of processes can serve the same runs. Rejects with an `InputError`
  * (`input`) for an invalid option or an unusable key, and with a `NoServerError` (`no_server`) if no
  * Temporal server answers.

@@ -36,6 +36,11 @@ const AT_ONCE = 'steps, 10 runs at once';
 const OPENAI = '@temporalio/openai-agents';
 const AI_SDK = '@temporalio/ai-sdk';
 
+const RATIOS = ['latency/scripted', 'latency/http']
+  .map((name) => rowOf(name).value.toFixed(2))
+  .toSorted()
+  .join(' to ');
+
 /** What the pages say in prose, with the figures of the results. */
 const QUOTES: readonly (readonly [page: string, quote: string])[] = [
   [
@@ -48,12 +53,11 @@ const QUOTES: readonly (readonly [page: string, quote: string])[] = [
     'README.md',
     `near steps ${stepOf(valueOf(peers, END, OPENAI))} and ${stepOf(valueOf(peers, END, AI_SDK))}`,
   ],
+  ['README.md', `${RATIOS} times`],
+  ['docs/coming-from-temporal.md', `${RATIOS} times`],
   [
-    'README.md',
-    `${['latency/scripted', 'latency/http']
-      .map((name) => rowOf(name).value.toFixed(2))
-      .toSorted()
-      .join(' to ')} times`,
+    'docs/coming-from-temporal.md',
+    `${megabytes(valueOf(peers, SIZE, 'perdure'))} MB instead of ${megabytes(valueOf(peers, SIZE, 'loop that resends'))} MB`,
   ],
   [
     'README.md',

@@ -257,7 +257,7 @@ export const WALLS: readonly Wall[] = [
       'eventsource-parser',
       '@modelcontextprotocol/server',
     ],
-    why: 'The doors: HTTP requests become calls of the client, for principals that were checked.',
+    why: 'The interfaces of the server: HTTP requests become calls of the client, for principals that were checked.',
   },
   {
     folder: 'memory',

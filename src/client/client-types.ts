@@ -366,7 +366,7 @@ export function withActor({ by, door }: ActorClaim) {
     if (options !== undefined) {
       checkOptions(method, { schema: decisionOptions[method], options });
     }
-    // A door verifies its own principal only.
+    // An interface verifies its own principal only.
     return options?.by === undefined ? { ...options, ...actorOf({ by, door }) } : options;
   };
 }

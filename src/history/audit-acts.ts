@@ -68,7 +68,7 @@ export type AuditFact = AuditAct & {
   readonly at: string;
   /** Who did it: a claim of 1 to 200 characters; absent if none was made. */
   readonly by?: string;
-  /** The door that has verified `by`, such as `http`; absent: a claim. */
+  /** The interface that has verified `by`, such as `http`; absent: a claim. */
   readonly door?: string;
 };
 

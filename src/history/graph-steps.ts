@@ -138,7 +138,7 @@ export type DurableStep =
       readonly request: string;
       readonly as: string | null;
       readonly by?: string;
-      /** The door that has verified `by`; absent: a claim. */
+      /** The interface that has verified `by`; absent: a claim. */
       readonly door?: string;
     }
   | { readonly type: 'run-paused' }

@@ -17,7 +17,7 @@ import type { AgentOfTenant, Principal } from './principals.js';
 /** An agent that the server lists and starts. */
 export type ServedAgent = KnownAgent & { readonly description: string };
 
-/** What the doors are made from. */
+/** What the interfaces are made from. */
 export interface Place extends ClientParts {
   readonly api: PerdureClient;
   /** Empty: unknown; any agent of the workers can be started then. */

@@ -13,7 +13,7 @@ import { type Caller, type Handlers, createHandlers } from './handlers.js';
 import { OPERATIONS, type Operation, type OperationName, pathFields } from './operations.js';
 import { sseEvent, sseResponse } from './sse.js';
 
-/** What the routes of a door need from the server. */
+/** What the routes of an interface need from the server. */
 export interface DoorParts {
   readonly place: Place;
   readonly limits: GuardLimits;
@@ -50,7 +50,7 @@ async function call(
   return await handlers[name as OperationName](input as never, caller);
 }
 
-/** The doors by the beginnings of their paths. All other paths are those of the HTTP API. */
+/** The interfaces by the beginnings of their paths. All other paths are those of the HTTP API. */
 const DOORS = {
   '/mcp': 'mcp',
   '/v1/ui/': 'ui-stream',

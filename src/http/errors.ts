@@ -83,7 +83,7 @@ export class HttpError extends Error {
   }
 }
 
-/** An answer about an error: what the request gets, in the form of its door. */
+/** An answer about an error: what the request gets, in the form of its interface. */
 export interface ErrorAnswer {
   readonly status: Status;
   readonly body: ErrorBody;

@@ -41,7 +41,7 @@ import { agentView, requestView } from './views.js';
 /** Who calls an operation. */
 export interface Caller {
   readonly principal: Principal;
-  /** The door that has verified the principal, such as `http`; null: the server has no keys. */
+  /** The interface that has verified the principal, such as `http`; null: the server has no keys. */
   readonly door: string | null;
   /** The header `Idempotency-Key`; null if there is none. */
   readonly operationKey: string | null;

@@ -21,7 +21,7 @@ export type AttachmentInput = z.output<typeof attachmentInput>;
 export const anyJson = z.custom<Json>(() => true);
 export const anyObject = z.record(z.string(), anyJson);
 
-/** The fields of a decision in each door that takes perdure's own form. */
+/** The fields of a decision in each interface that takes perdure's own form. */
 export const DECISION_INPUT = {
   request: z.string().min(1),
   digest: z

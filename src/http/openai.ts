@@ -51,7 +51,7 @@ import { sseEvent, sseResponse } from './sse.js';
 /** Paths of OpenAI's API, whose errors have OpenAI's form. */
 const PATHS = /^\/v1\/(?:responses|conversations|models|chat)(?:\/|$)/;
 
-/** Returns an error in the form of the door that the request used. */
+/** Returns an error in the form of the interface that the request used. */
 export function inFormOf(
   path: string,
   { status, body, headers }: ErrorAnswer,

@@ -26,7 +26,7 @@ import { type UpdateOptions, executeUpdate } from './execute-update.js';
 /** How long to try sending a decision, and who makes it. */
 export interface DecisionOptions extends UpdateOptions, Pick<ActorClaim, 'by'> {}
 
-/** The same for callers that may name a door. */
+/** The same for callers that may name an interface. */
 type ClaimOptions = DecisionOptions & ActorClaim;
 
 /**

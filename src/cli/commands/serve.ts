@@ -26,7 +26,7 @@ interface ServeCommandOptions {
 }
 
 /**
- * `serve`: serves HTTP until interrupted: the API, the console, and the doors for other clients. It
+ * `serve`: serves HTTP until interrupted: the API, the console, and the interfaces for other clients. It
  * starts the embedded server and a worker where none is running.
  */
 export const serve: Command<ServeCommandOptions> = {

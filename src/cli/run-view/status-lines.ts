@@ -169,7 +169,7 @@ function newestOf(total = 0, rows: readonly (readonly string[])[]): readonly str
   return [...(older > 0 ? [`the newest ${rows.length}, and ${older} more`] : []), ...columns(rows)];
 }
 
-/** Lists people's decisions. A name that no door has verified is a claim. */
+/** Lists people's decisions. A name that no interface has verified is a claim. */
 function decidedLines({ decisions = [], decisionsTotal }: RunStatus): readonly string[] {
   const rows = decisions.map((decision) => [
     formatTime(decision.at),

@@ -11,7 +11,7 @@ import type { Effect } from './tool-definition.js';
 
 /**
  * Who may decide: the one who asked for the turn, anyone else, or one of these names. `group:ops` is
- * whoever a door has verified as a member of the group `ops`.
+ * whoever an interface has verified as a member of the group `ops`.
  */
 export type Deciders = 'requester' | 'not_requester' | readonly string[];
 
@@ -21,7 +21,7 @@ const MAX_NAME_CHARACTERS = 200;
 /** The person who decides, and the people behind the turn. */
 export interface Deciding {
   readonly by: string | undefined;
-  /** The groups of that person, as a door has verified them. */
+  /** The groups of that person, as an interface has verified them. */
   readonly groups?: readonly string[] | undefined;
   /** All who have sent messages for the turn, and for the turns of its callers. */
   readonly requesters: readonly string[];

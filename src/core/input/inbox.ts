@@ -15,9 +15,9 @@ export interface Incoming {
   readonly pinned?: true;
   /** The run loads the agent's newest definition before the message's turn begins. */
   readonly refresh?: true;
-  /** Who sent it: a claim of the sender, unless a door has verified it. */
+  /** Who sent it: a claim of the sender, unless an interface has verified it. */
   readonly by?: string;
-  /** The door that has verified `by`, such as `http`; absent: `by` is a claim. Only a server sets it. */
+  /** The interface that has verified `by`, such as `http`; absent: `by` is a claim. Only a server sets it. */
   readonly door?: string;
   /** For the first message of a called agent: everyone for whom it was called. */
   readonly requesters?: readonly string[];
@@ -107,7 +107,7 @@ export interface Ask {
   readonly refresh?: boolean;
   /** Who sends the message: a claim of 1 to 200 characters, recorded and not verified. */
   readonly by?: string;
-  /** The door that has verified `by`, such as `http`; absent: `by` is a claim. Only a server sets it. */
+  /** The interface that has verified `by`, such as `http`; absent: `by` is a claim. Only a server sets it. */
   readonly door?: string;
   /**
    * What the message may decide. `false`: nothing. A request with its digest: exactly that, with the

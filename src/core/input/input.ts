@@ -187,7 +187,7 @@ export interface RunInput {
   readonly called?: CallOrigin;
   /** Who started the run: a claim of 1 to 200 characters, recorded and not verified. */
   readonly by?: string;
-  /** The door that has verified `by`, such as `http`; absent: `by` is a claim. Only a server sets it. */
+  /** The interface that has verified `by`, such as `http`; absent: `by` is a claim. Only a server sets it. */
   readonly door?: string;
   /**
    * Everyone for whom an agent calls this one: who asked for the calling turn and for the turns

@@ -211,17 +211,17 @@ export function checkBy(value: unknown): string | null {
   return `by: expected a string of 1–${MAX_BY_CHARACTERS} characters, got ${show(value)}`;
 }
 
-/** Who acts: a claim, or a name that a door has verified. */
+/** Who acts: a claim, or a name that an interface has verified. */
 export interface Actor {
   readonly by?: string | undefined;
   readonly door?: string | undefined;
 }
 
-/** Returns the problem with the name of a door, or null. */
+/** Returns the problem with the name of an interface, or null. */
 export function checkDoor(value: unknown): string | null {
   if (value === undefined) return null;
   if (typeof value === 'string' && /^[a-z][a-z-]{0,31}$/.test(value)) return null;
-  return `door: expected the name of a door, such as "http", got ${show(value)}; omit it`;
+  return `door: expected the name of an interface, such as "http", got ${show(value)}; omit it`;
 }
 
 /** Returns what is wrong with who acts, or null. */
@@ -230,7 +230,7 @@ export function actorProblem(given: unknown): string | null {
   return checkBy(given['by']) ?? checkDoor(given['door']);
 }
 
-/** Returns who acts, with the fields that are there. A door verifies nothing without a name. */
+/** Returns who acts, with the fields that are there. An interface verifies nothing without a name. */
 export function actorOf({ by, door }: Actor): { readonly by?: string; readonly door?: string } {
   if (by === undefined) return {};
   return { by, ...(door !== undefined && { door }) };

@@ -80,7 +80,7 @@ function oneProblem(
   if (shape !== null || !isDecision(given)) return malformed(shape ?? `${path}: ${EXPECTED}`);
   const decision = given;
   const { request: id, as, by, door } = decision;
-  // Only a door verifies groups.
+  // Only an interface verifies groups.
   const groups = door === undefined ? undefined : decision.groups;
   if (seen.has(id)) {
     return malformed(`${path}.request: expected each request once, got "${id}" again`);

@@ -29,9 +29,9 @@ export interface RecordedDecision {
   readonly id: string;
   /** Unix time in ms, by the workflow's clock. */
   readonly at: number;
-  /** Who decided: a claim of the caller, unless a door has verified it. */
+  /** Who decided: a claim of the caller, unless an interface has verified it. */
   readonly by?: string;
-  /** The door that has verified `by`; absent: a claim. */
+  /** The interface that has verified `by`; absent: a claim. */
   readonly door?: string;
   /** For `cancelTurn`: the number of the turn that was canceled. */
   readonly turn?: number;

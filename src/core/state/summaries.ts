@@ -73,7 +73,7 @@ export function visible(text: string): string {
   return cut(shown, SUMMARY_CHARACTERS);
 }
 
-/** Returns who acted, in words, and the door that has verified it. */
+/** Returns who acted, in words, and the interface that has verified it. */
 export function actorText({ by, door }: Actor): string {
   if (by === undefined) return 'an unnamed caller';
   return `${visible(by)}${door === undefined ? '' : ` (verified by ${visible(door)})`}`;

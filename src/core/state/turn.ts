@@ -185,7 +185,7 @@ export const turnShape = object({
   failedSteps: count,
   /** The claimed senders of the turn's messages; absent if no sender specified a name. */
   by: optional(list(text)),
-  /** The door that has verified the first of them; absent: a claim. */
+  /** The interface that has verified the first of them; absent: a claim. */
   door: optional(text),
   /** Besides those, a sender without a name sent a message; absent if none did, or if none has one. */
   anonymous: optional(yes),

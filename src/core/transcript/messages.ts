@@ -244,7 +244,7 @@ export interface UserMessage extends MessagePosition {
   readonly id?: string;
   /** Who sent it: a claim of the sender. The model never sees it. */
   readonly by?: string;
-  /** The door that has verified `by`; absent: a claim. */
+  /** The interface that has verified `by`; absent: a claim. */
   readonly door?: string;
   /** The message stays verbatim when older messages are summarized. */
   readonly pinned?: true;

@@ -154,7 +154,7 @@ export interface Request {
   readonly why: string;
   /** The claimed name of the person who began the turn; null if no name was specified. */
   readonly requester: string | null;
-  /** The door that has verified the requester, such as `http`; absent: the name is a claim. */
+  /** The interface that has verified the requester, such as `http`; absent: the name is a claim. */
   readonly requesterDoor?: string;
   /** Unix time in ms. */
   readonly raisedAt: number;
@@ -265,9 +265,9 @@ export interface Decision {
   readonly grant?: RequestedGrant;
   /** Who decides: a claim of 1 to 200 characters, recorded and not verified. */
   readonly by?: string;
-  /** The door that has verified `by`, such as `http`; absent: `by` is a claim. Only a server sets it. */
+  /** The interface that has verified `by`, such as `http`; absent: `by` is a claim. Only a server sets it. */
   readonly door?: string;
-  /** The groups of `by` that the door has verified. */
+  /** The groups of `by` that the interface has verified. */
   readonly groups?: readonly string[];
   /** Set by the run only; see `keepsEarlierMeaning`. */
   readonly patched?: true;
@@ -325,8 +325,8 @@ export interface Grant {
   /** Unix time in ms. */
   readonly at: number;
   readonly by?: string;
-  /** The door that has verified `by`; absent: a claim. */
+  /** The interface that has verified `by`; absent: a claim. */
   readonly door?: string;
-  /** The groups of `by` that the door has verified. */
+  /** The groups of `by` that the interface has verified. */
   readonly groups?: readonly string[];
 }
