@@ -15,6 +15,8 @@ import { UiChat, uiApproval, uiText } from '../support/ui-chat.js';
 let desk: HttpDesk;
 const paid: number[] = [];
 const free = payer(paid);
+/** Only people of a group that the server has verified decide about its payments. */
+const guarded = payer(paid, { name: 'guarded', rule: { deciders: ['group:ops'] } });
 
 beforeAll(async () => {
   const principals = {
@@ -24,7 +26,7 @@ beforeAll(async () => {
   desk = await openHttpDesk(
     ['ann', 'oscar'],
     { principals, mcp: { decide: true } },
-    { agents: [free] },
+    { agents: [free, guarded] },
   );
 });
 afterAll(async () => await desk.close());
@@ -65,37 +67,37 @@ async function expectSame(
   const [rootAgain] = again.runs;
   expect(rootAgain?.messages.at(-1)?.text).toBe(answer);
   expect(rootAgain?.facts.filter(({ type }) => type === 'decision')).toMatchObject(
-    decisions.map(({ as }) => ({ decision: { as } })),
+    decisions.map((decision) => ({ decision })),
   );
   expect(paid).toHaveLength(count);
 }
 
 describe('a recorded decision is made again in the rerun', () => {
-  test.each([['of the HTTP API, one for all requests of a turn', free, 'ann', {}]])(
-    '%s',
-    async (_what, agent, as, more) => {
-      const run = await start(agent.name, 'pay 1 and 2', 'ann');
-      const open = await pending(run, 2);
-      const decisions = open.map(({ id: request, digest }, index) => ({
-        request,
-        digest,
-        as: index === 0 ? 'approve' : 'deny',
-      }));
-      const { status } = await desk.send(`/v1/runs/${run}/decisions`, { as, body: { decisions } });
-      expect(status).toBe(200);
-      const { answer } = await desk.client.result(run);
-      const by = { by: as, door: 'http', ...more };
-      await expectSame(
-        run,
-        agent,
-        [
-          { as: 'approve', ...by },
-          { as: 'deny', ...by },
-        ],
-        answer ?? '',
-      );
-    },
-  );
+  test.each([
+    ['of the HTTP API, one for all requests of a turn', free, 'ann', {}],
+    ['of a member of a group that the server has verified', guarded, 'oscar', { groups: ['ops'] }],
+  ])('%s', async (_what, agent, as, more) => {
+    const run = await start(agent.name, 'pay 1 and 2', 'ann');
+    const open = await pending(run, 2);
+    const decisions = open.map(({ id: request, digest }, index) => ({
+      request,
+      digest,
+      as: index === 0 ? 'approve' : 'deny',
+    }));
+    const { status } = await desk.send(`/v1/runs/${run}/decisions`, { as, body: { decisions } });
+    expect(status).toBe(200);
+    const { answer } = await desk.client.result(run);
+    const by = { by: as, door: 'http', ...more };
+    await expectSame(
+      run,
+      agent,
+      [
+        { as: 'approve', ...by },
+        { as: 'deny', ...by },
+      ],
+      answer ?? '',
+    );
+  });
 
   test('of a client, as a list', async () => {
     const run = await start('payer', 'pay 3');
