@@ -3,7 +3,7 @@ import type { Hono } from 'hono';
 import { IdTakenError, InputError, RefusedError } from '../core/errors.js';
 import { show, visibleJson } from '../core/text/text.js';
 import type { Outcome } from '../core/transcript/outcome.js';
-import { type Place, noWorker, openRun } from './access.js';
+import { type Place, idPrefixOf, noWorker, openRun } from './access.js';
 import {
   type DoorParts,
   answerJson,
@@ -258,7 +258,7 @@ async function inConversation(
   const { model, conversation, messages, again } = given;
   const [, name = ''] = /^conv_([\w-]{1,100})$/.exec(conversation) ?? [];
   if (name === '') throw new HttpError(404, 'not_found', 'there is no such conversation');
-  const run = `conversation-${name}`;
+  const run = `${idPrefixOf(place, caller)}conversation-${name}`;
   await beginOrResume(place, caller, { agent: model, run }).catch((error: unknown) => {
     if (!IdTakenError.isInstance(error)) throw error;
     throw new IdTakenError(

@@ -346,15 +346,20 @@ test('at every door, a principal of a tenant starts runs whose ids lead to the k
       model: 'clerk',
       messages: [{ role: 'user', content: 'hello' }],
     }),
+    await post('/v1/responses', { model: 'clerk', input: 'hello' }),
+    await post('/v1/responses', { model: 'clerk', input: 'hello', conversation: 'conv_one' }),
+    await post('/v1/responses', { model: 'clerk', input: 'more', conversation: 'conv_one' }),
   ];
-  expect(answers.map(({ status }) => status)).toEqual([201, 201, 201, 200, 200, 200]);
+  expect(answers.map(({ status }) => status)).toEqual([201, 201, 201, ...Array(6).fill(200)]);
   // The server lists a run a moment after its start.
   const kinds = async () =>
     (await client.list()).rows
       .filter(({ id }) => !before.has(id))
       .map(({ id }) => /^a\/([a-z]+)-/.exec(id)?.[1] ?? id)
       .toSorted();
-  await expect.poll(kinds).toEqual(['ai', 'chat', 'clerk', 'clerk', 'http', 'thread']);
+  await expect
+    .poll(kinds)
+    .toEqual(['ai', 'ai', 'chat', 'clerk', 'clerk', 'conversation', 'http', 'thread']);
   const refused = await post('/v1/runs', { ...message, id: 'mine' });
   expect(refused).toMatchObject({
     status: 400,
