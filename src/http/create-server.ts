@@ -8,6 +8,7 @@ import { type Config, type ServeOptions, serveOptions } from '../config.js';
 import { InputError } from '../core/errors.js';
 import { withCalled } from '../agents/agent-definition.js';
 import { isObject, parseJson } from '../core/text/json.js';
+import { percentDecoded } from '../core/text/text.js';
 import { redactMessage } from '../secrets/redact.js';
 import type { ConnectionSettings } from '../temporal/connection.js';
 import { hashedId } from '../temporal/stored-ids.js';
@@ -33,6 +34,7 @@ import {
 import { MCP_PATH, addMcpRoute } from './mcp.js';
 import { addOpenAiRoutes, inFormOf } from './openai.js';
 import { authenticator, hasKeys } from './principals.js';
+import { readResponseId, responseId } from './response-encoder.js';
 import { addUiRoutes } from './ui-stream.js';
 import { OPERATIONS, type Operation, pathFields } from './operations.js';
 
@@ -162,9 +164,16 @@ export async function openServer(
 
 /** Returns a path with the hash of the id in it, if ids are hashed: a log may be kept elsewhere. */
 function pathForLog({ client }: Place, path: string): string {
-  return path.replace(/^(\/v1\/(?:runs|ui\/[^/]+)\/)([^/]+)/, (_, start: string, id: string) => {
-    return start + hashedId(client, 'run', decodeURIComponent(id));
-  });
+  const hashed = (id: string): string => hashedId(client, 'run', id);
+  return path.replace(
+    /^(\/v1\/(?:runs|ui\/[^/]+|responses)\/)([^/]+)/,
+    (_, start: string, text: string) => {
+      const id = percentDecoded(text);
+      const response = start === '/v1/responses/' ? readResponseId(id) : null;
+      if (response === null) return start + hashed(id);
+      return start + responseId({ ...response, run: hashed(response.run) });
+    },
+  );
 }
 
 /** Headers of all answers: a browser reads JSON as JSON, and no page of another site embeds an answer. */

@@ -7,7 +7,7 @@ import {
   sha256Hex,
   isRecord,
 } from '../core/text/json.js';
-import { countHidden, wellFormed, withoutHidden } from '../core/text/text.js';
+import { countHidden, percentDecoded, wellFormed, withoutHidden } from '../core/text/text.js';
 import { orderedKeywords } from '../tools/arguments/check-arguments.js';
 import type { McpServer } from './mcp-server.js';
 
@@ -182,19 +182,11 @@ function cleanedText(text: string, { key, kind, root, faults }: Place): string {
 function isPlaceIn(root: JsonObject, pointer: string): boolean {
   let place: unknown = root;
   for (const part of pointer.slice(2).split('/')) {
-    const name = decoded(part).replaceAll('~1', '/').replaceAll('~0', '~');
+    const name = percentDecoded(part).replaceAll('~1', '/').replaceAll('~0', '~');
     if (typeof place !== 'object' || place === null || !Object.hasOwn(place, name)) return false;
     place = Reflect.get(place, name);
   }
   return place !== null;
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }
 
 function no(problem: string): UsableSchema {

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { Client, Connection } from '@temporalio/client';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { z } from 'zod';
@@ -6,6 +6,7 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import { auditRuns } from '../../src/client/audit.js';
 import { openClient, partsOfClient } from '../../src/client/create-client.js';
 import { NotDeliveredError } from '../../src/core/errors.js';
+import { encryptionCodec } from '../../src/encryption/payload-codec.js';
 import { createServer } from '../../src/http.js';
 import { errorAnswer } from '../../src/http/errors.js';
 import { readLineage } from '../../src/history/read-run.js';
@@ -257,6 +258,37 @@ test('the runs from which a run was forked do not end at one about which Tempora
   restore();
 });
 
+test('with hashed ids, the log has none that a client of OpenAI has chosen', async () => {
+  const lines: string[] = [];
+  const connection = Connection.lazy({ address: '127.0.0.1:1', interceptors: [] });
+  const keys = { k1: randomBytes(32).toString('base64') };
+  const encryption = { keys, current: 'k1', hashIds: 'k1' };
+  const payloadCodecs = [encryptionCodec(encryption)];
+  const temporal = new Client({ connection, dataConverter: { payloadCodecs } });
+  const client = await openClient({
+    client: temporal,
+    encryption,
+    home: desk.rig.home,
+    env: {},
+  });
+  await using server = await createServer({
+    client,
+    env: {},
+    log: (line) => void lines.push(line),
+  });
+  const chosen = Buffer.from('conversation-of-ann').toString('base64url');
+  for (const rest of ['', '/input_items']) {
+    const { status } = await server.fetch(
+      new Request(`http://127.0.0.1/v1/responses/resp_1_${chosen}${rest}`),
+    );
+    expect(status).toBe(503);
+  }
+  await connection.close();
+  const logged = lines.map((line) => /^GET \/v1\/responses\/resp_1_([\w-]+)/.exec(line)?.[1] ?? '');
+  const ids = logged.map((text) => Buffer.from(text, 'base64url').toString());
+  expect(ids).toEqual([expect.stringMatching(/^h-/), expect.stringMatching(/^h-/)]);
+});
+
 test('no answer says where Temporal, its queues, and the stores are', async () => {
   const lines: string[] = [];
   const connection = Connection.lazy({ address: '127.0.0.1:1', interceptors: [] });
@@ -273,6 +305,11 @@ test('no answer says where Temporal, its queues, and the stores are', async () =
     { error: { code: 'no_server', message: 'the Temporal server does not answer' } },
   ]);
   expect(lines).toEqual([expect.stringContaining('127.0.0.1:1')]);
+  // Neither is UTF-8 with escapes.
+  for (const id of ['%A4', '%zz']) {
+    const { status } = await server.fetch(new Request(`http://127.0.0.1/v1/runs/${id}`));
+    expect([status, lines.at(-1)]).toEqual([503, expect.stringContaining(`GET /v1/runs/${id}: `)]);
+  }
   await connection.close();
   const lost = new NotDeliveredError('no worker polls task queue "hidden"', {
     mayArrive: true,

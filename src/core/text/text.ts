@@ -379,3 +379,12 @@ export function shellLine({ program, operands, options }: ShellCommand): string 
     : [...operands, ...options];
   return [program, ...words.map(shellWord)].join(' ');
 }
+
+/** Returns a text without its percent escapes; as it is if they are not UTF-8. */
+export function percentDecoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
