@@ -17,6 +17,8 @@ import { builtTree } from './support/built-program.js';
 const root = fileURLToPath(new URL('..', import.meta.url));
 // Inside the repository, so that the blocks find its dependencies.
 const folder = join(root, 'node_modules', '.cache', `perdure-blocks-${process.pid}`);
+/** The global variable with the agents of the page whose blocks run. */
+const AGENTS = 'agentsOfPage';
 /** Installs the runtime of the SDK, of which a process has one, and does not end. */
 const NEEDS_PROCESS = /createWorker\(/;
 
@@ -39,13 +41,14 @@ beforeAll(async () => {
   built = join(await builtTree(), 'dist');
   home = await mkdtemp(join(tmpdir(), 'perdure-blocks-'));
   await mkdir(folder, { recursive: true });
-  // The configuration that blocks import. A client refuses an agent that it does not have.
+  // The configuration that blocks import, with the agents of their page. A client refuses an agent that
+  // it does not have.
   await writeFile(
     join(folder, 'perdure.config.js'),
     `import { defineAgent, defineConfig } from ${JSON.stringify(entryUrl('index'))};
-export default defineConfig({
-  agents: [defineAgent({ name: 'desk', instructions: 'Help customers.' })],
-});
+const agents = globalThis.${AGENTS} ?? [defineAgent({ name: 'desk', instructions: 'Help customers.' })];
+export default defineConfig({ agents });
+export const extractor = agents.find(({ name }) => name === 'extractor');
 `,
   );
   product = (await import(entryUrl('index'))) as typeof Perdure;
@@ -78,6 +81,7 @@ const SERVER = 'http://127.0.0.1:8788';
 
 /** Compiles a block as `tsx` does, links it to the built product, and returns its file. */
 async function compile({ name, code }: Block, serverUrl = SERVER): Promise<string> {
+  const page = name.replace(/-\d+(?:-definitions)?$/, '');
   const here = code.replaceAll(SERVER, serverUrl);
   const { code: js } = await transform(here, { loader: 'ts', target: 'node20' });
   const linked = js.replaceAll(
@@ -85,7 +89,8 @@ async function compile({ name, code }: Block, serverUrl = SERVER): Promise<strin
     (_, entry: string | undefined) => `from ${JSON.stringify(entryUrl(entry ?? 'index'))}`,
   );
   const file = join(folder, `${name}.mjs`);
-  await writeFile(file, linked);
+  // Each page gets a configuration of its own.
+  await writeFile(file, linked.replaceAll('./perdure.config.js', `./perdure.config.js?${page}`));
   return file;
 }
 
@@ -215,6 +220,7 @@ test.each(withBlocks.filter(({ blocks }) => blocks.length > 0))(
     if (!blocks.some(({ code }) => code.includes("name: 'desk'"))) {
       found.set('desk', product.defineAgent({ name: 'desk', instructions: 'Help customers.' }));
     }
+    Reflect.set(globalThis, AGENTS, [...found.values()]);
     const worker = await product.createWorker({
       config: product.defineConfig({
         agents: [...found.values()],

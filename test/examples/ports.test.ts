@@ -35,22 +35,22 @@ test('the tool loop calls its tool and answers', async () => {
   expect(outcome).toMatchObject({ status: 'completed', answer: 'It is 21 °C in Rome.' });
 });
 
-/** The blocks of a page: the other library's, which is `typescript`, and perdure's, which is `ts`. */
+/** The code of a page: the other library's block, which is `typescript`, and perdure's, which are `ts`. */
 async function blocksOf(page: string): Promise<readonly [theirs: string, ours: string]> {
   const text = await readFile(`docs/coming-from-${page}.md`, 'utf8');
   const [, theirs = ''] = /^```typescript\n([\s\S]*?)^```$/m.exec(text) ?? [];
-  const [, ours = ''] = /^```ts\n([\s\S]*?)^```$/m.exec(text) ?? [];
-  return [theirs, ours];
+  const ours = [...text.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map(([, code = '']) => code);
+  return [theirs, ours.join('')];
 }
 
 test.each(['langgraph', 'ai-sdk'])(
-  'the port from %s has at most 1.3 times the lines',
+  'the port from %s has at most 1.5 times the lines, with its program',
   async (page) => {
     const [theirs = 0, ours] = (await blocksOf(page)).map(
       (block) => block.split('\n').filter((line) => line.trim() !== '').length,
     );
     expect(theirs).toBeGreaterThan(10);
-    expect(ours).toBeLessThanOrEqual(1.3 * theirs);
+    expect(ours).toBeLessThanOrEqual(1.5 * theirs);
   },
 );
 
