@@ -133,7 +133,16 @@ describe('a delayed action whose time did not come', () => {
       /: on\.call\.look: never/,
     ],
     ['on.step', { on: { step: { 1: after('1 hour', cancelRun()) } } }, /: on\.step\[1\]: the run/],
-    ['at', { at: { '0 ms': after('1 hour', cancelRun()) } }, /: at\["0 ms"\]: the run/],
+    [
+      'at',
+      {
+        message: 'Pay',
+        model: pays,
+        on: { request: { pay: after('2 minutes', approve()) } },
+        at: { '1 minute': after('1 hour', cancelRun()) },
+      },
+      /: at\["1 minute"\]: the run/,
+    ],
     [
       'a list',
       { on: { call: { look: [after('1 hour', cancelRun())] } } },
