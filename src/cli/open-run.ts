@@ -42,7 +42,7 @@ export async function openRun(
   const stored = await storedId(client, id, stores.archive);
   try {
     const run = await readRun(client, stored, stores);
-    if (run.description === null) noteArchived(context, run);
+    if (run.description === null) noteArchived(context, run, id);
     return { client, run };
   } catch (error) {
     if (!NoRunError.isInstance(error)) throw error;
@@ -60,19 +60,21 @@ export async function openRun(
       );
     }
     const hint = await unknownIdHint(client, id);
-    const why = hint === null ? error.message : `there is no run "${visible(id)}"; ${hint}`;
+    // The server knows the hash of an id that is hashed, and the user the id.
+    const message = error.message.replaceAll(visible(stored), visible(id));
+    const why = hint === null ? message : `there is no run "${visible(id)}"; ${hint}`;
     throw new Error(`${why}; list runs with: ${nextCommand(context, 'list')}`, { cause: error });
   }
 }
 
-/** Notes that the server has deleted a run, and how much of it the archive has. */
-function noteArchived(context: CliContext, run: RunReading): void {
+/** Notes that the server has deleted a run, and how much of it the archive has. `id`: as the user named it. */
+function noteArchived(context: CliContext, run: RunReading, id: string): void {
   const { archived } = toRunStatus(run, Date.now());
   const until = formatDateTime(archived?.at ?? 0);
   const rest =
     archived?.ended === true ? '' : '; what happened later, and how it ended, is unknown';
   context.note(
-    `The server has deleted run ${visible(run.id)}. The archive has it until ${until}${rest}.`,
+    `The server has deleted run ${visible(id)}. The archive has it until ${until}${rest}.`,
   );
 }
 

@@ -33,7 +33,8 @@ export type AuditAct =
     }
   /**
    * A tool with a side effect was executed, or may have been. `arguments`: their digest; `ok`: null if it
-   * is unknown whether it succeeded, or took effect at all.
+   * is unknown whether it succeeded, or took effect at all; `undo`: its `undo` was executed for the call,
+   * which had succeeded.
    */
   | {
       readonly type: 'executed';
@@ -42,6 +43,7 @@ export type AuditAct =
       readonly effect: string;
       readonly arguments: string;
       readonly ok: boolean | null;
+      readonly undo?: true;
     }
   /** The run has called an agent, whose run has entries of its own. */
   | { readonly type: 'called'; readonly call: string; readonly child: string }
@@ -207,7 +209,8 @@ function actsOf(event: HistoryEvent): readonly AuditAct[] {
   }
 }
 
-function executed({ call, effect, ok }: ExecutedCall): AuditAct {
+function executed({ call, effect, ok, undo }: ExecutedCall): AuditAct {
   const { id, name, digest } = call;
-  return { type: 'executed', call: id, tool: name, effect, arguments: digest, ok };
+  const act = { type: 'executed', call: id, tool: name, effect, arguments: digest, ok } as const;
+  return undo ? { ...act, undo } : act;
 }

@@ -8,16 +8,19 @@ import type { HistoryEvent } from './history-event.js';
 import type { EventOf } from './projection.js';
 
 /** A tool with a side effect was executed, or may have been. `ok`: null if that is unknown. */
-export interface ExecutedCall {
-  readonly call: ToolCall;
-  readonly effect: string;
+export interface ExecutedCall extends ExecutedFunction {
   readonly ok: boolean | null;
 }
 
-/** A call that a worker was given to execute. */
-interface BegunCall {
+/** What was executed: a call, or the `undo` of a call that had succeeded. */
+interface ExecutedFunction {
   readonly call: ToolCall;
   readonly effect: string;
+  readonly undo?: true;
+}
+
+/** A call that a worker was given to execute. */
+interface BegunCall extends ExecutedFunction {
   /** The newest attempt of its activity, from 1. */
   readonly attempt: number;
 }
@@ -39,10 +42,10 @@ export function followExecutions(): (event: HistoryEvent) => readonly ExecutedCa
   /** The calls that may have been executed, until a later attempt shows it, by their ids. */
   const open = new Map<string, BegunCall>();
   const endAll = (isContinued: boolean): readonly ExecutedCall[] => {
-    for (const begun of inFlight.values()) open.set(begun.call.id, begun);
+    for (const begun of inFlight.values()) open.set(nameOf(begun), begun);
     inFlight.clear();
     if (isContinued) return [];
-    const rest = [...open.values()].map(({ call, effect }) => ({ call, effect, ok: null }));
+    const rest = [...open.values()].map(({ attempt: _, ...one }) => ({ ...one, ok: null }));
     open.clear();
     return rest;
   };
@@ -50,12 +53,12 @@ export function followExecutions(): (event: HistoryEvent) => readonly ExecutedCa
     const begun = inFlight.get(event.scheduled);
     if (begun === undefined) return [];
     inFlight.delete(event.scheduled);
-    const { call, effect } = begun;
+    const { attempt: _, ...one } = begun;
     const shown = shownBy(begun, event);
-    if (shown === 'open') open.set(call.id, begun);
+    if (shown === 'open') open.set(nameOf(begun), begun);
     if (shown === 'open' || shown === 'none') return [];
-    open.delete(call.id);
-    return [{ call, effect, ok: shown }];
+    open.delete(nameOf(begun));
+    return [{ ...one, ok: shown }];
   };
   return (event) => {
     switch (event.type) {
@@ -86,13 +89,20 @@ export function followExecutions(): (event: HistoryEvent) => readonly ExecutedCa
   };
 }
 
-/** Returns the call that an activity is to execute; null for any other activity. */
+function nameOf({ call, undo }: BegunCall): string {
+  return undo ? `undo ${call.id}` : call.id;
+}
+
+/** Returns what an activity is to execute; null for any other activity. */
 function begunCall({ activity, input }: EventOf<'scheduled'>): BegunCall | null {
-  if (activity !== 'runTool' || !isObject(input)) return null;
+  if (!isObject(input)) return null;
+  const isUndo = activity === 'runFunction' && input['function'] === 'undo';
+  if (activity !== 'runTool' && !isUndo) return null;
   const { call, effect, find, judge } = input;
   const isCheck = find === true || judge === true;
   if (!isCall(call) || isCheck || effect === 'read') return null;
-  return { call, effect: typeof effect === 'string' ? effect : '', attempt: 1 };
+  const begun = { call, effect: typeof effect === 'string' ? effect : '', attempt: 1 };
+  return isUndo ? { ...begun, undo: true } : begun;
 }
 
 type EndEvent = EventOf<'completed'> | EventOf<'failed'> | EventOf<'cancelled'>;
@@ -113,9 +123,14 @@ const NOT_BEGUN: readonly unknown[] = ['not_started', 'undecided', 'input_requir
 /** The errors of a call that its worker has refused. */
 const REFUSED: readonly unknown[] = ['denied', 'invalid_json', 'invalid_arguments', 'not_executed'];
 
-function shownByResult({ attempt }: BegunCall, { ok, text }: Record<string, unknown>): Shown {
+function shownByResult(
+  { attempt, undo }: BegunCall,
+  { ok, text, happened }: Record<string, unknown>,
+): Shown {
   // An earlier attempt may have been lost after the tool had begun.
   const isFirst = attempt === 1;
+  if (undo && happened === 'undecided') return isFirst ? 'none' : 'open';
+  if (undo) return happened === true ? true : null;
   if (NOT_BEGUN.includes(ok)) return isFirst ? 'none' : 'open';
   if (ok === true) return true;
   if (ok !== false || typeof text !== 'string') return null;

@@ -2,6 +2,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vit
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineTool } from '../../src/tools/define-tool.js';
+import { auditFacts } from '../../src/history/audit-acts.js';
+import { decodeEvents } from '../../src/history/decode-event.js';
 import { askPerson } from '../../src/tools/built-in/workflow-tools.js';
 import { revokeUpdate, undoUpdate } from '../../src/workflows/messages/definitions.js';
 import { clientOf } from '../support/clerk.js';
@@ -254,9 +256,15 @@ describe('undo', () => {
       cause: expect.objectContaining({ message: expect.stringContaining('undone already') }),
     });
     await handle.executeUpdate('ask', { args: [{ message: 'thanks' }] });
-    const { projection } = await endOf(handle);
+    const { projection, history } = await endOf(handle);
     const texts = projection.messages.map(({ text }) => text);
     expect(texts).toContain('[a person has undone call_1_1_0: book 1]');
+    const acts = auditFacts({ id: 'x', segments: [decodeEvents('x', history.events)] });
+    const line = { type: 'executed', call: 'call_1_1_0', tool: 'book', ok: true };
+    expect(acts.filter(({ type }) => type === 'executed')).toEqual([
+      expect.not.objectContaining({ undo: true }),
+      expect.objectContaining({ ...line, undo: true }),
+    ]);
     expect(desk.done).toHaveLength(2);
   });
 
@@ -276,6 +284,9 @@ describe('undo', () => {
     const asked = await desk.statusWhere(handle, ({ pending }) => pending.length === 1);
     expect(asked.pending).toMatchObject([{ id: 'r2', decisions: ['approve', 'deny'] }]);
     expect(asked.pending[0]?.shown).toContain('undo write');
+    // The reason of the turn before would hide for what the run waits.
+    expect(asked).toMatchObject({ status: 'waiting_decision', reason: 'approval' });
+    expect(asked.message).toContain('decide: ');
     await desk.decide(handle, { as: 'approve' });
     await desk.statusWhere(handle, ({ undoable }) => undoable?.[0]?.state === 'undone');
     expect(desk.done.at(-1)).toBe('undo ann: hi ("sent to ann")');

@@ -184,6 +184,11 @@ test('commands find a run by both ids, and show both', async () => {
   expect(closed.code).toBe(0);
   const erased = await command('erase', given, fork, '--yes', '--by', 'ann', '--json');
   expect(JSON.parse(erased.stdout)).toMatchObject({ removed: { histories: 2 } });
+  for (const name of ['status', 'attach', 'transcript']) {
+    const gone = await command(name, given);
+    expect(gone.stderr).toContain(`there is no run "${given}"`);
+    expect(gone.stderr).not.toContain(id);
+  }
 });
 
 test('a request is decided by both ids, and a decision that is sent again gets its answer', async () => {

@@ -52,7 +52,32 @@ const error = (type: string): object => ({
   text: JSON.stringify({ error: { type, message: 'x' } }),
 });
 
+const undone = (effect: string): EventBody => ({
+  type: 'scheduled',
+  activity: 'runFunction',
+  activityId: '1',
+  input: { function: 'undo', call, effect },
+  summary: '',
+});
+const verified: EventBody = {
+  type: 'scheduled',
+  activity: 'runFunction',
+  activityId: '1',
+  input: { function: 'verify', call, effect: 'once' },
+  summary: '',
+};
+
 test.each<[string, readonly EventBody[], readonly ExecutedCall['ok'][]]>([
+  ['was undone', [undone('once'), completed({ happened: true, result: {} })], [true]],
+  ['was undone, perhaps', [undone('once'), completed({ happened: 'unknown' })], [null]],
+  [
+    'asks a person before it is undone',
+    [undone('keyed'), completed({ happened: 'undecided' })],
+    [],
+  ],
+  ['was undone by a lost worker', [undone('keyed'), ended()], [null]],
+  ['was undone elsewhere, perhaps', [undone('keyed'), blocked('tool_missing'), ended()], []],
+  ['was verified', [verified, completed({ happened: true, result: {} })], []],
   ['succeeded', [given('once'), completed({ ok: true, text: 'paid' })], [true]],
   ['threw', [given('once'), completed(error('tool_error'))], [false]],
   ['is unknown', [given('once'), completed({ ok: 'unknown', message: 'x' })], [null]],

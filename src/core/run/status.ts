@@ -44,7 +44,13 @@ export function shownStatus(
   return {
     agent: state.config.definition.name,
     status: phaseOf(state, ended),
-    reason: outcome?.reason ?? asking?.request.kind ?? blocks(state)[0]?.reason ?? null,
+    reason:
+      // A turn that has ended does not say for what an open run waits, such as for a decision about an undo.
+      (isDone(state, ended) ? outcome?.reason : undefined) ??
+      asking?.request.kind ??
+      blocks(state)[0]?.reason ??
+      outcome?.reason ??
+      null,
   };
 }
 
@@ -58,7 +64,7 @@ export function runStatus(state: RunState, { ended, run }: StatusContext): State
   const left = config.definition.mcp?.left;
   return {
     ...shownStatus(state, ended),
-    message: outcome?.error ?? problem ?? null,
+    message: (isDone(state, ended) ? outcome?.error : (problem ?? outcome?.error)) ?? null,
     turn: state.turn.number,
     step: stepsOf(state),
     segments: state.segments,
@@ -105,8 +111,13 @@ function isOver(state: RunState): boolean {
   return !state.open && getOutcome(state) !== null;
 }
 
+/** Whether a run has ended, or is about to. */
+function isDone(state: RunState, ended: Outcome | null): boolean {
+  return ended !== null || isOver(state);
+}
+
 function phaseOf(state: RunState, ended: Outcome | null): RunPhase {
-  if (ended !== null || isOver(state)) return 'done';
+  if (isDone(state, ended)) return 'done';
   if (askingWork(state).length > 0) return 'waiting_decision';
   if (blocks(state).length > 0) return 'blocked';
   if (state.paused) return 'paused';
