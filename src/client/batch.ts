@@ -72,7 +72,7 @@ const batchOptions = z.strictObject({
  */
 export function createBatch<Output>(
   client: Client,
-  { agent, tasks, taskQueue }: BatchWork<Output>,
+  { agent, tasks, taskQueue, hasDefaultQueue }: BatchWork<Output>,
   options: BatchOptions,
 ): RunBatch<Output> {
   checkOptions('batch', { schema: batchOptions, options }, (text) => new InputError(text));
@@ -89,7 +89,7 @@ export function createBatch<Output>(
       run = name.id;
       const input = createRunInput(agent, withoutDoor(given));
       await startOrFind(client, input, { ...name, taskQueue });
-      return await waitForResult(client, run, { signal: until });
+      return await waitForResult(client, run, { signal: until, hasDefaultQueue });
     });
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked by the agent itself
     return { index, id: run, outcome: outcome as Outcome<Output> };
@@ -109,6 +109,8 @@ interface BatchWork<Output> {
   readonly agent: AgentLike<Output>;
   readonly tasks: readonly BatchTask[];
   readonly taskQueue: string;
+  /** The client was given no task queue. */
+  readonly hasDefaultQueue: boolean;
 }
 
 async function startOrFind(

@@ -135,7 +135,12 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
   const blobs = sealedBlobs(givenBlobs, keyring);
   const streams = openStreams(client, { home, env });
   const isMute = mayAnswerBy === false;
-  const place = { client, disconnect, config, archive, blobs, streams, taskQueue, isMute, keyring };
+  const hasDefaultQueue =
+    settings.taskQueue === undefined &&
+    config === undefined &&
+    env['PERDURE_TASK_QUEUE'] === undefined;
+  const queue = { taskQueue, hasDefaultQueue };
+  const place = { client, disconnect, config, archive, blobs, streams, ...queue, isMute, keyring };
   return clientFor(place, actorOf(settings));
 }
 
@@ -145,10 +150,13 @@ interface ClientPlace extends Omit<ClientParts, 'as'> {
   readonly config: ClientOptions['config'];
   /** No message of the client decides. */
   readonly isMute: boolean;
+  /** The client was given no task queue. */
+  readonly hasDefaultQueue: boolean;
 }
 
 function clientFor(place: ClientPlace, actor: ActorClaim): PerdureClient {
-  const { client, disconnect, config, archive, blobs, streams, taskQueue, isMute } = place;
+  const { client, disconnect, config, archive, blobs, streams } = place;
+  const { taskQueue, hasDefaultQueue, isMute } = place;
   const { by } = actor;
   const withBy = withActor(actor);
   const methods: Omit<PerdureClient, 'run'> = {
@@ -198,6 +206,7 @@ function clientFor(place: ClientPlace, actor: ActorClaim): PerdureClient {
       return (await waitForResult(client, await storedId(client, run, archive), {
         ...options,
         archive,
+        hasDefaultQueue,
       })) as never;
     },
     ...readMethods(client, { archive, streams }),
@@ -209,7 +218,7 @@ function clientFor(place: ClientPlace, actor: ActorClaim): PerdureClient {
       const given = options as BatchOptions;
       assertKnownAgent(config, agent, given);
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the run checks the arguments
-      const work = { agent, tasks: tasks as readonly BatchTask[], taskQueue };
+      const work = { agent, tasks: tasks as readonly BatchTask[], taskQueue, hasDefaultQueue };
       return createBatch(client, work, { ...(by && { by }), ...given });
     },
     disconnect,

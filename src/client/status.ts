@@ -29,6 +29,7 @@ import { previousRunId, readSegment, readSegmentStart } from '../history/segment
 import type { Archive } from '../storage/blob-store.js';
 import { listPollers } from '../temporal/pollers.js';
 import { type GivenNames, readGiven } from '../temporal/stored-ids.js';
+import { resolveTaskQueue } from '../temporal/task-queue.js';
 
 /**
  * Returns what the query `status` would return, computed from the description and the history. It
@@ -168,6 +169,8 @@ export interface ResultOptions {
  */
 interface ReadFrom {
   readonly archive?: Archive | undefined;
+  /** The client was given no task queue, so it started the run on the default one. */
+  readonly hasDefaultQueue?: boolean;
 }
 
 /**
@@ -180,7 +183,12 @@ interface ReadFrom {
 export async function waitForResult(
   client: Client,
   id: string,
-  { turn, signal = new AbortController().signal, archive }: ResultOptions & ReadFrom,
+  {
+    turn,
+    signal = new AbortController().signal,
+    archive,
+    hasDefaultQueue = false,
+  }: ResultOptions & ReadFrom,
 ): Promise<Outcome> {
   signal.throwIfAborted();
   if (turn !== undefined && (!Number.isInteger(turn) || turn < 1)) {
@@ -189,7 +197,7 @@ export async function waitForResult(
   const runId = await liveRunId(client, id, archive);
   if (runId === null) return await archivedOutcome(client, id, { turn, archive });
   const over = new AbortController();
-  warnWithoutWorker(client, id, over.signal).catch(() => undefined);
+  warnWithoutWorker(client, id, { over: over.signal, hasDefaultQueue }).catch(() => undefined);
   try {
     const outcome = (await isOpen(client, id, runId))
       ? await outcomeOfTurn(client, { id, signal, turn, archive })
@@ -206,12 +214,19 @@ export async function waitForResult(
 
 /** How long a result is awaited before the absence of a worker is a warning. */
 const PATIENCE_MS = 5_000;
+/** The same on the default queue, which a program rarely wants: the task queue is probably missing. */
+const DEFAULT_QUEUE_PATIENCE_MS = 1_000;
 /** The task queues that were warned about, with their namespaces. */
 const warnedAbout = new Set<string>();
 
 /** Warns once for each task queue if a run has work, and the server knows no worker for it. */
-async function warnWithoutWorker(client: Client, id: string, over: AbortSignal): Promise<void> {
-  await pause(PATIENCE_MS, undefined, { signal: over, ref: false });
+async function warnWithoutWorker(
+  client: Client,
+  id: string,
+  { over, hasDefaultQueue }: { readonly over: AbortSignal; readonly hasDefaultQueue: boolean },
+): Promise<void> {
+  const patienceMs = hasDefaultQueue ? DEFAULT_QUEUE_PATIENCE_MS : PATIENCE_MS;
+  await pause(patienceMs, undefined, { signal: over, ref: false });
   const { taskQueue } = await describeRun(client, id);
   const { namespace } = client.options;
   const queue = `${namespace} ${taskQueue}`;
@@ -221,8 +236,12 @@ async function warnWithoutWorker(client: Client, id: string, over: AbortSignal):
   const { status } = toRunStatus(await readRun(client, id), Date.now());
   if (status !== 'working' || over.aborted || warnedAbout.has(queue)) return;
   warnedAbout.add(queue);
+  const fix =
+    hasDefaultQueue && taskQueue === resolveTaskQueue({}, {})
+      ? 'pass the configuration, createClient({ config }), or the `taskQueue` of your worker, or start a worker of this queue'
+      : 'start one, for example with: npx perdure worker';
   process.emitWarning(
-    `run ${visible(id)} waits, because no worker serves task queue ${show(taskQueue)}; start one, for example with: npx perdure worker`,
+    `run ${visible(id)} waits, because no worker serves task queue ${show(taskQueue)}; ${fix}`,
     { code: 'PERDURE_NO_WORKER' },
   );
 }

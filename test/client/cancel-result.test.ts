@@ -48,6 +48,27 @@ test('a result that the history no longer has is lost, by an error with a code',
   await expect(forgetful.result(run)).rejects.toMatchObject({ code: 'result_lost' });
 });
 
+test('a client without a configuration says so, if its run finds no worker', async () => {
+  const warnings: string[] = [];
+  const listener = ({ message }: Error): void => void warnings.push(message);
+  process.on('warning', listener);
+  const sdk = new Client({ connection: await Connection.connect({ address }) });
+  await using unnamed = await createClient({ client: sdk, home: rig.home, env: {} });
+  const run = await unnamed.start('a', 'hi');
+  const over = new AbortController();
+  const result = unnamed.result(run, { signal: over.signal });
+  await expect
+    .poll(() => warnings.join(), { timeout: 4_000 })
+    .toContain(
+      'no worker serves task queue "perdure"; pass the configuration, createClient({ config })',
+    );
+  over.abort();
+  await expect(result).rejects.toThrow();
+  await unnamed.cancel(run);
+  process.off('warning', listener);
+  await sdk.connection.close();
+});
+
 test('waiting for a run that no worker takes is a warning, once for the task queue', async () => {
   const taskQueue = `nobody-${randomUUID()}`;
   const warnings: string[] = [];
