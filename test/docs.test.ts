@@ -43,6 +43,16 @@ function pathsIn(document: string): readonly string[] {
   return spans.filter((span) => /^[\w.-]+(?:\/[\w.-]+)*(?:\.(?:ts|js|json|md|yml)|\/)$/.test(span));
 }
 
+describe('the README', () => {
+  test('begins with the command that does the main job, and then the one that runs the tests', () => {
+    const blocks = [...read('README.md').matchAll(/^```\w*\n([\s\S]*?)^```$/gm)];
+    const [first, second] = blocks.map(([, block = '']) => block.trim());
+    expect(first).toMatch(/^npm ci && npm start -- run files "[^"]+"$/);
+    expect(second).toBe('npm ci && npm run check');
+    expect(read('README.md').split('\n').length).toBeLessThanOrEqual(150);
+  });
+});
+
 describe('the documents', () => {
   test('link to files and headings that exist', () => {
     const broken = DOCUMENTS.flatMap((document) =>
