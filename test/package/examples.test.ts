@@ -44,9 +44,13 @@ test('every example in a doc comment or a document is a complete program that co
     ...pages.map((page) => `docs/${page}`),
   ]) {
     const snippets = snippetsOf(await readFile(join(root, name), 'utf8'));
+    const page = name.replaceAll(/[/.]/g, '-');
+    // The configuration that the programs of a page import is its own, if it shows one.
+    const shown = snippets.findIndex((snippet) => snippet.startsWith('// perdure.config.ts\n'));
+    const own = shown < 0 ? 'perdure.config' : `${page}.${shown}`;
     for (const [index, snippet] of snippets.entries()) {
-      const file = `${name.replaceAll(/[/.]/g, '-')}.${index}.ts`;
-      const linked = snippet.replace("'../perdure.config.js'", "'./perdure.config.js'");
+      const file = `${page}.${index}.ts`;
+      const linked = snippet.replace(/'\.{1,2}\/perdure\.config\.js'/, `'./${own}.js'`);
       await writeFile(join(folder, file), `${linked}\nexport {};\n`);
     }
   }
