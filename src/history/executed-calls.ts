@@ -45,7 +45,10 @@ export function followExecutions(): (event: HistoryEvent) => readonly ExecutedCa
     for (const begun of inFlight.values()) open.set(nameOf(begun), begun);
     inFlight.clear();
     if (isContinued) return [];
-    const rest = [...open.values()].map(({ attempt: _, ...one }) => ({ ...one, ok: null }));
+    const rest = [...open.values()].map((begun) => {
+      const { attempt: _, ...one } = begun;
+      return { ...one, ok: null };
+    });
     open.clear();
     return rest;
   };
