@@ -94,10 +94,11 @@ export interface Keyring {
    */
   with(current: string): Keyring;
   /**
-   * Decrypts bytes that the key with this id has encrypted. Throws an `UnreadableError` that names the
-   * key if it is not here, and if the bytes were changed.
+   * Decrypts bytes that the key with this id has encrypted. `of`: the run or schedule that has them, if it is
+   * known. Throws an `UnreadableError` that names the key if it is not here, if it is that of another tenant,
+   * and if the bytes were changed.
    */
-  open(purpose: Purpose, id: string, sealed: Uint8Array): Buffer;
+  open(purpose: Purpose, id: string, sealed: Uint8Array, of?: string): Buffer;
 }
 
 const KEY_BYTES = 32;
@@ -124,7 +125,8 @@ export function keyringFrom(
   const given = keysIn(env[KEYS_VARIABLE]);
   if (given !== null) {
     const tenants = { ...given.tenants, ...options?.tenants };
-    return keyringOf({ ...given, tenants, required, ...hashing }, KEYS_VARIABLE);
+    const all = { ...given, tenants, required, ...hashing };
+    return keyringOf(all, KEYS_VARIABLE, given.owned);
   }
   if (!required && hashIds === undefined) return null;
   const why = required ? '`required` is true' : 'ids are to be hashed';
@@ -138,8 +140,15 @@ export function noKeyFor(id: string): string {
   return `it is encrypted with key ${show(id)}, and this process has no key; add the key to ${KEYS_VARIABLE}, or to \`encryption\` of the configuration`;
 }
 
-/** Returns the keys of the options. Throws an `InputError` that names the faulty key at `at`. */
-export function keyringOf(options: EncryptionOptions, at = 'encryption'): Keyring {
+/**
+ * Returns the keys of the options. `owned`: keys of tenants, also those that no longer encrypt. Throws an
+ * `InputError` that names the faulty key at `at`.
+ */
+export function keyringOf(
+  options: EncryptionOptions,
+  at = 'encryption',
+  owned: readonly OwnedKey[] = [],
+): Keyring {
   const { keys: given, current = '', tenants = {}, required = false, hashIds } = options;
   const problem = encryptionProblem({ keys: {}, ...options }, at);
   if (problem !== null) throw new InputError(problem);
@@ -148,7 +157,8 @@ export function keyringOf(options: EncryptionOptions, at = 'encryption'): Keyrin
   const hashing = hashIds === undefined ? undefined : given?.[hashIds];
   const ids = hashing === undefined ? null : idHashing(hashing, required);
   const tenantKeys = new Map(Object.entries(tenants));
-  return createKeyring(keys, { current, required, ids, tenantKeys });
+  const all = [...owned, ...[...tenantKeys].map(([tenant, id]) => ({ tenant, id }))];
+  return createKeyring(keys, { current, required, ids, tenantKeys, owned: all });
 }
 
 /** Returns what is wrong with the options, as `field: expected X, got Y; fix`; null if nothing is. */
@@ -214,8 +224,19 @@ function tenantsProblem(
   return null;
 }
 
+/** A key that encrypts, or has encrypted, for a tenant. */
+interface OwnedKey {
+  readonly id: string;
+  readonly tenant: string;
+}
+
+/** What the variable says. */
+interface GivenKeys extends Pick<EncryptionOptions, 'keys' | 'current' | 'tenants'> {
+  readonly owned: readonly OwnedKey[];
+}
+
 /** Reads the variable; null if it is not set. Throws an `InputError` for a key without an id, or an id twice. */
-function keysIn(text = ''): Pick<EncryptionOptions, 'keys' | 'current' | 'tenants'> | null {
+function keysIn(text = ''): GivenKeys | null {
   const parts = text.split(',').filter((part) => part.trim() !== '');
   if (parts.length === 0) return null;
   if (!parts.every((part) => part.includes(':'))) {
@@ -241,6 +262,7 @@ function keysIn(text = ''): Pick<EncryptionOptions, 'keys' | 'current' | 'tenant
     keys: Object.fromEntries(keys.map(({ id, key }) => [id, key])),
     current: shared?.id ?? '',
     tenants: Object.fromEntries(ofTenants.map(({ id, tenant }) => [tenant, id])),
+    owned: ofTenants,
   };
 }
 
@@ -262,6 +284,7 @@ function deriveKeys(base64: string): DerivedKeys {
 interface KeyringPlan extends Pick<Keyring, 'current' | 'required' | 'ids'> {
   /** The ids of keys by tenants. */
   readonly tenantKeys: ReadonlyMap<string, string>;
+  readonly owned: readonly OwnedKey[];
 }
 
 /** Returns the tenant to which an id leads: what is before its first slash. */
@@ -294,7 +317,7 @@ function rulesFor({ tenantKeys }: Pick<KeyringPlan, 'tenantKeys'>, isShared: boo
 }
 
 function createKeyring(keys: ReadonlyMap<string, DerivedKeys>, plan: KeyringPlan): Keyring {
-  const { current, required, ids, tenantKeys } = plan;
+  const { current, required, ids, tenantKeys, owned } = plan;
   // A tenant's key encrypts nothing of others.
   const isShared = ![...tenantKeys.values()].includes(current);
   const find = (id: string): DerivedKeys => {
@@ -303,6 +326,15 @@ function createKeyring(keys: ReadonlyMap<string, DerivedKeys>, plan: KeyringPlan
     const known = [...keys.keys()].map((key) => `"${key}"`).join(', ');
     throw new UnreadableError(
       `it is encrypted with key ${show(id)}, and this process has only ${known}; add the key to ${KEYS_VARIABLE}, or to \`encryption.keys\` of the configuration`,
+    );
+  };
+  /** Nobody makes a worker with several keys decrypt for one tenant what another tenant's key has encrypted. */
+  const assertOwn = (id: string, of: string): void => {
+    const owners = owned.filter((one) => one.id === id).map(({ tenant }) => tenant);
+    if (owners.length === 0 || owners.includes(leadOf(of))) return;
+    const whose = owners.map((tenant) => show(tenant)).join(', ');
+    throw new UnreadableError(
+      `it is encrypted with key ${show(id)} of tenant ${whose}, and ${show(of)} is not of that tenant; find out who has copied it there, or give the tenant a key that has encrypted nothing else`,
     );
   };
   return {
@@ -319,7 +351,8 @@ function createKeyring(keys: ReadonlyMap<string, DerivedKeys>, plan: KeyringPlan
       );
     },
     with(id) {
-      const tenantless = { current: id, required, ids, tenantKeys: new Map<string, string>() };
+      const none = new Map<string, string>();
+      const tenantless = { current: id, required, ids, tenantKeys: none, owned: [] };
       if (keys.has(id)) return createKeyring(keys, tenantless);
       const known = [...keys.keys()].map((one) => `"${one}"`).join(', ');
       throw new InputError(`key: expected the id of one of the keys (${known}), got ${show(id)}`);
@@ -332,7 +365,8 @@ function createKeyring(keys: ReadonlyMap<string, DerivedKeys>, plan: KeyringPlan
       const body = [cipher.update(plain), cipher.final()];
       return Buffer.concat([iv, cipher.getAuthTag(), ...body]);
     },
-    open(purpose, id, sealed) {
+    open(purpose, id, sealed, of) {
+      if (of !== undefined) assertOwn(id, of);
       const { [purpose]: key } = find(id);
       try {
         const [iv, rest] = [sealed.subarray(0, IV_BYTES), sealed.subarray(IV_BYTES)];

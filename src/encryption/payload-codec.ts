@@ -103,7 +103,7 @@ function decrypted({ keyring, id: workflowId }: Reader, payload: Payload): Paylo
   }
   const id = textOf(metadata?.[KEY_ID]);
   try {
-    return payloadProto().decode(keyring.open('payload', id, data ?? new Uint8Array()));
+    return payloadProto().decode(keyring.open('payload', id, data ?? new Uint8Array(), workflowId));
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     throw new UnreadableError(`a payload cannot be read: ${why}`, { cause: error });

@@ -214,6 +214,15 @@ test('the variable has keys of tenants; the first of each encrypts, and the firs
   expect(keyring?.open('blob', 'a1', keyring.seal('blob', Buffer.from('x'), 'a1'))).toEqual(
     Buffer.from('x'),
   );
+  // An older key of a tenant is its own, too, and a shared key is that of all.
+  const read = (id: string, run: string): string | undefined =>
+    keyring?.open('payload', id, keyring.seal('payload', Buffer.from('x'), id), run).toString();
+  expect([read('a1', 'acme/desk-1'), read('k1', 'acme/desk-1')]).toEqual(['x', 'x']);
+  for (const run of ['umbra/desk', 'desk-1', 'acme']) {
+    expect(() => read('a1', run)).toThrow(
+      `it is encrypted with key "a1" of tenant "acme", and "${run}" is not of that tenant; `,
+    );
+  }
   // The table may be in the configuration, and the keys in the environment.
   const both = keyringFrom({ tenants: { umbra: 'k2', acme: 'a1' } }, env);
   expect(['umbra/desk', 'acme/desk'].map((id) => both?.keyFor(id))).toEqual(['k2', 'a1']);
