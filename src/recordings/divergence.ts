@@ -30,7 +30,7 @@ export interface Divergence {
    * - `call`: a tool was called with arguments, or at a place, that the recording does not have
    * - `model`: the model was called where the recording has no reply: once more, or by a function
    * - `request`: a person was asked, and the recording has no decision about it; or it has one, and
-   *   nobody was asked (`actual` is null)
+   *   no person was asked (`actual` is null)
    * - `message`: a message has other words
    * - `outcome`: the run ended otherwise, or a turn of it gave another `output`
    */
@@ -81,7 +81,8 @@ function describe({ kind, actual, recorded, nearest }: Omit<Divergence, 'text'>)
     case 'model':
       return `called the model with ${valueText(actual)}; recorded no reply to this call`;
     case 'request':
-      if (actual === null) return `asked nobody about ${valueText(recorded)}; recorded a decision`;
+      if (actual === null)
+        return `asked for no decision about ${valueText(recorded)}; recorded a decision`;
       return `asked for a decision about ${valueText(actual)}; recorded none`;
     case 'message':
       return `said ${valueText(actual)}; recorded ${valueText(recorded)}`;

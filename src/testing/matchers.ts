@@ -132,7 +132,7 @@ export const matchers = {
       message: () =>
         [
           `expected the run ${this.isNot ? 'not ' : ''}to ask about ${about} ${JSON.stringify(input)}`,
-          lines.length === 0 ? 'it asked nobody' : `it asked:\n${lines.join('\n')}`,
+          lines.length === 0 ? 'it asked for no decision' : `it asked:\n${lines.join('\n')}`,
           ...failureOf(outcome),
         ].join('\n'),
     };

@@ -161,7 +161,7 @@ describe('a rerun with the recorded model and tools', () => {
     expect(outcome).toMatchObject({ status: 'completed' });
     expect(divergence).toMatchObject({ agent: 'desk', turn: 1, step: 3, kind: 'request' });
     expect(divergence?.text).toBe(
-      'desk, turn 1, step 3: asked nobody about refund {"euros":20,"order":17}; recorded a decision',
+      'desk, turn 1, step 3: asked for no decision about refund {"euros":20,"order":17}; recorded a decision',
     );
   });
 
