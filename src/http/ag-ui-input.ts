@@ -9,6 +9,7 @@ import {
   type Request,
   type RequestKind,
 } from '../core/transcript/request.js';
+import { clientId } from './input-fields.js';
 import { OPERATIONS, type ReadInput } from './operations.js';
 
 /** What a client of AG-UI sends, and what it is asked. */
@@ -32,12 +33,11 @@ const answer = z.looseObject({
   status: z.enum(['resolved', 'cancelled']),
   payload: z.unknown().optional(),
 });
-const threadId = z.string().min(1).max(200);
 const none = (instead: string) =>
   z.array(z.unknown()).max(0, `expected an empty list; ${instead}`).optional();
 const runInput = z.looseObject({
-  threadId,
-  runId: z.string().min(1).max(200),
+  threadId: clientId,
+  runId: clientId,
   messages: z.array(message),
   tools: none('the tools are those of the agent, where one without `execute` is for the client'),
   context: none('what an agent has to know is in its instructions, or in a message'),
@@ -107,7 +107,7 @@ export function readRunInput(body: unknown): ThreadInput {
 
 /** Reads the thread that a request names. Throws an `InputError`. */
 export function readThread(body: unknown): string {
-  return read(z.looseObject({ threadId }), body).threadId;
+  return read(z.looseObject({ threadId: clientId }), body).threadId;
 }
 
 function read<T>(schema: z.ZodType<T>, body: unknown, at = ''): T {

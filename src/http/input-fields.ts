@@ -5,6 +5,20 @@ import { DECISION_KINDS, MAX_NOTE_CHARACTERS } from '../core/transcript/request.
 
 const text = z.string().min(1).max(1_000);
 
+const MAX_CLIENT_ID = 1_000;
+
+/**
+ * An id of a conversation, or of its client's request. A run gets a digest of it, so it may be longer
+ * than the id of a run.
+ */
+export const clientId = z
+  .string()
+  .min(1)
+  .max(MAX_CLIENT_ID, {
+    error: ({ input }) =>
+      `expected at most ${MAX_CLIENT_ID} characters, got ${String(input).length}; use a shorter id`,
+  });
+
 /** An image or a file of a message, as a request has it. */
 export const attachmentInput = z.union([
   z.strictObject({

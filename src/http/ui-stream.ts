@@ -25,6 +25,7 @@ import {
 } from './chats.js';
 import type { Guarded, GuardedContext } from './guard.js';
 import { createHandlers, ownId } from './handlers.js';
+import { clientId } from './input-fields.js';
 import { sseEvent, sseResponse } from './sse.js';
 import { type Answers, type Chunk, NO_ANSWERS, uiEncoder } from './ui-encoder.js';
 
@@ -48,7 +49,7 @@ interface ShownMessage {
 }
 
 const chatBody = z.looseObject({
-  id: z.string().min(1).max(200),
+  id: clientId,
   messages: z
     .array(z.looseObject({ id: z.string(), role: z.string(), parts: z.array(part) }))
     .min(1),

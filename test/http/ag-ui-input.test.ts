@@ -1,6 +1,18 @@
 import { expect, test } from 'vitest';
 import { readRunInput } from '../../src/http/ag-ui-input.js';
 
+test('ids of threads may be long, and one that is too long is refused with its length', () => {
+  const body = { threadId: 't'.repeat(1_000), runId: 'r'.repeat(1_000), messages: [] };
+  expect(readRunInput(body)).toMatchObject({ threadId: body.threadId, runId: body.runId });
+  for (const name of ['threadId', 'runId']) {
+    expect(() => readRunInput({ ...body, [name]: 'x'.repeat(1_001) })).toThrow(
+      `${name}: expected at most 1000 characters, got 1001; use a shorter id`,
+    );
+  }
+  const said = { ...body, messages: [{ id: 'm'.repeat(161), role: 'user', content: 'hi' }] };
+  expect(() => readRunInput(said)).toThrow('ids of at most 160 characters, got 161');
+});
+
 test.each([
   [true, /^resume\.0\.payload: expected an object .* with `approved` or `as`, got true$/],
   [{ answer: 'x' }, /^resume\.0\.payload: expected an object .* with `approved` or `as`, got /],
