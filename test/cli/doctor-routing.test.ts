@@ -45,8 +45,9 @@ interface Found {
   readonly queues: Finding | undefined;
 }
 
-async function examined(taskQueue: string): Promise<Found> {
-  const place = { home: rig.home, address, namespace, taskQueue, json: true };
+async function examined(taskQueue: string, config?: false): Promise<Found> {
+  const given = config === undefined ? {} : { config };
+  const place = { home: rig.home, address, namespace, taskQueue, json: true, ...given };
   const { code, stdout } = await runInProcess(doctor, { model: true }, place);
   const { findings } = JSON.parse(stdout) as { findings: readonly Finding[] };
   const named = (name: string) => findings.find((finding) => finding.name === name);
@@ -57,10 +58,11 @@ async function examined(taskQueue: string): Promise<Found> {
 async function expectEventually(
   taskQueue: string,
   expected: { readonly [Name in keyof Found]?: unknown },
+  config?: false,
 ): Promise<Found> {
   return await vi.waitFor(
     async () => {
-      const found = await examined(taskQueue);
+      const found = await examined(taskQueue, config);
       expect(found).toMatchObject(expected);
       return found;
     },
@@ -217,5 +219,29 @@ describe('queues and workers', () => {
       ),
     );
     await run.terminate();
+  });
+
+  test('no worker of the built-in agent is proposed for runs of other agents', async () => {
+    const queue = `others-${randomUUID()}`;
+    const start = async (name: string) =>
+      await client.workflow.start('agent', {
+        taskQueue: queue,
+        workflowId: `${queue}-${name}`,
+        args: [{ agent: name, message: 'go' }],
+        searchAttributes: { AgentName: [name] },
+      });
+    const own = await start('files');
+    const fixOf = async (count: string): Promise<string | undefined> => {
+      const text = expect.stringContaining(`: ${count}, and no worker polls it`) as string;
+      const { queues } = await expectEventually(queue, { queues: { level: 'note', text } }, false);
+      return queues?.fix;
+    };
+    expect(await fixOf('1 running run')).toMatch(/^start a worker there: .*worker .*--no-config/);
+    const theirs = await start('payer');
+    const fix = await fixOf('2 running runs');
+    expect(fix).toMatch(/^start a worker there, with the configuration of its agents: .*worker /);
+    expect(fix).not.toContain('--no-config');
+    await own.terminate();
+    await theirs.terminate();
   });
 });

@@ -106,8 +106,8 @@ async function examine(
     retentionMs === undefined ? [] : [{ name, retentionMs }],
   );
   const models = await modelFindings(config, env);
-  const workerCommand = (queue: string): string => {
-    if (queue === taskQueue) return nextCommandAbout(context, ['worker']);
+  const workerCommand = (queue: string, isOwn: boolean): string => {
+    if (isOwn) return nextCommandAbout(context, ['worker']);
     const { config: _, ...place } = options;
     return nextCommandAbout({ options: { ...place, taskQueue: queue } }, ['worker']);
   };

@@ -30,6 +30,6 @@ export interface CheckTarget {
   readonly retained: readonly { readonly name: string; readonly retentionMs: number }[];
   /** Whether the configuration has budgets or principals of tenants. */
   readonly hasTenants: boolean;
-  /** Returns the command that starts a worker of this configuration on a task queue. */
-  readonly workerCommand: (taskQueue: string) => string;
+  /** Returns the command that starts a worker on a task queue: of this configuration, or of another one. */
+  readonly workerCommand: (taskQueue: string, isOwn: boolean) => string;
 }

@@ -17,6 +17,8 @@ import type { CheckTarget, Finding } from './finding.js';
 /** A running run, with the queue and the build that can continue it. */
 export interface OpenRun {
   readonly id: string;
+  /** Null until a worker has loaded it. */
+  readonly agent: string | null;
   readonly taskQueue: string;
   /** The only build that can continue the run; null if the run is not pinned. */
   readonly pinnedTo: Build | null;
@@ -34,7 +36,9 @@ async function listOpenRuns(
   for await (const { info } of listWorkflows(client, OPEN_RUNS_QUERY)) {
     const { workflowId: id, taskQueue, searchAttributes } = info;
     if (runs.length === limit) return { runs, more: true };
-    runs.push({ id, taskQueue, pinnedTo: pinnedBuild(searchAttributes) });
+    const [agent = null] = searchAttributes['AgentName'] ?? [];
+    const named = typeof agent === 'string' ? agent : null;
+    runs.push({ id, agent: named, taskQueue, pinnedTo: pinnedBuild(searchAttributes) });
   }
   return { runs, more: false };
 }
@@ -88,7 +92,7 @@ interface Mismatch {
 export function queuesFinding({ runs, queues }: Routing, place: CheckTarget): Finding {
   const name = 'task queues';
   const found = [...queues].flatMap(([taskQueue, state]) => {
-    const open = runs.filter((run) => run.taskQueue === taskQueue).length;
+    const open = runs.filter((run) => run.taskQueue === taskQueue);
     return mismatches({ taskQueue, state, open }, place);
   });
   const data = { looked: queues.size, mismatches: found.map((each) => ({ ...each })) };
@@ -107,18 +111,21 @@ export function queuesFinding({ runs, queues }: Routing, place: CheckTarget): Fi
 interface Seen {
   readonly taskQueue: string;
   readonly state: QueueState;
-  /** Number of running runs on it. */
-  readonly open: number;
+  /** The running runs on it. */
+  readonly open: readonly OpenRun[];
 }
 
 function mismatches(seen: Seen, place: CheckTarget): readonly Mismatch[] {
   const { taskQueue, state, open } = seen;
   if (state.pollers.length > 0) return misrouted(seen, place);
-  if (open === 0) return [];
-  const text = `${titled(taskQueue)}: ${formatCount(open, 'running run')}, and no worker polls it`;
-  // Only the worker of the right configuration has the agents of another queue.
-  const where = taskQueue === place.taskQueue ? '' : ', with the configuration of its agents';
-  const fix = `start a worker there${where}: ${place.workerCommand(taskQueue)}`;
+  if (open.length === 0) return [];
+  const text = `${titled(taskQueue)}: ${formatCount(open.length, 'running run')}, and no worker polls it`;
+  // Only the worker of the right configuration has the agents of another queue, or any but the built-in one.
+  const hasOthers =
+    place.isBuiltIn && open.some(({ agent }) => agent !== null && !place.agents.includes(agent));
+  const isOwn = taskQueue === place.taskQueue && !hasOthers;
+  const where = isOwn ? '' : ', with the configuration of its agents';
+  const fix = `start a worker there${where}: ${place.workerCommand(taskQueue, isOwn)}`;
   return [{ level: 'note', taskQueue, what: 'unpolled', text, fix }];
 }
 
