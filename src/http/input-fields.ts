@@ -16,7 +16,7 @@ export const clientId = z
   .min(1)
   .max(MAX_CLIENT_ID, {
     error: ({ input }) =>
-      `expected at most ${MAX_CLIENT_ID} characters, got ${String(input).length}; use a shorter id`,
+      `expected at most ${MAX_CLIENT_ID} characters, got ${typeof input === 'string' ? input.length : 'more'}; use a shorter id`,
   });
 
 /** An image or a file of a message, as a request has it. */
