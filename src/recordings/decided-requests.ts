@@ -36,14 +36,14 @@ export function unasked(decisions: readonly PlacedDecision[]): Divergence | null
     if (isUsed || !CONSENT.includes(fact.about?.kind)) return false;
     // A rerun connects to no MCP server that could ask.
     if (run.facts.some((one) => isServerAsk(one, fact))) return false;
-    // Of several decisions about one request, only one closed it. An undo is not rerun.
+    // Of several decisions about one request, only one closed it.
     const isClosed = decisions.some(
       (other) =>
         other.isUsed &&
         other.run.id === run.id &&
         other.fact.decision.request === fact.decision.request,
     );
-    return !isClosed && !run.facts.some((one) => one.type === 'control' && one.name === 'undo');
+    return !isClosed && !run.facts.some(isNotRerun);
   });
   if (skipped === undefined) return null;
   const { run, fact } = skipped;
@@ -64,6 +64,11 @@ export function unasked(decisions: readonly PlacedDecision[]): Divergence | null
     actual: null,
     recorded,
   });
+}
+
+/** Whether a rerun leaves out what was done, and a request that came of it: an undo, or the end of a grant. */
+function isNotRerun(one: RecordedFact): boolean {
+  return one.type === 'control' && ['undo', 'revoke'].includes(one.name);
 }
 
 /** Whether a recorded result is that of an MCP server that asked what the decision may be about. */

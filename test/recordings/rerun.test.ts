@@ -130,6 +130,29 @@ describe('a rerun with the recorded model and tools', () => {
     expect(divergence?.text).toMatch(/desk, turn 1: failed: limits\.costUsd: the price of model/);
   });
 
+  test('does not miss the request that a revoked grant has caused', async () => {
+    const pays = [17, 18].map((order) => replyCall('refund', { order, euros: 20 }));
+    const run = await playRun(desk, {
+      message: 'Refund 17 and 18',
+      model: [...pays, replyText('Paid.')],
+      on: { request: { refund: approve({ by: 'bob' }) } },
+    });
+    const { runs, ...rest } = recordingOf(run, { blobs: {} });
+    // As if the first approval had a grant, which was revoked before the second call.
+    const revoked = runs.map(({ facts, ...one }) => {
+      const first = facts.findIndex(({ type }) => type === 'decision');
+      const changed = facts.flatMap((fact, index) => {
+        if (fact.type !== 'decision' || index !== first) return [fact];
+        const { at, decision } = fact;
+        const revoke = { at, type: 'control', name: 'revoke', input: { grant: 'g1' } } as const;
+        return [{ ...fact, decision: { ...decision, grant: { scope: 'tool' } as const } }, revoke];
+      });
+      return { ...one, facts: changed };
+    });
+    const { divergence } = await rerun({ ...rest, runs: revoked }, { agent: desk });
+    expect(divergence?.text).toBeUndefined();
+  });
+
   test('finds that a rule now denies the call', async () => {
     const strict = defineAgent({
       name: 'desk',
