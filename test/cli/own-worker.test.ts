@@ -126,7 +126,7 @@ describe('an agent of a worker of the own, without a configuration', () => {
       `got "reporter" (nearest: files); correct the name, or add the agent; if a worker of your own has it, start that worker on task queue "${queue}" first`,
     );
     const detached = await on(queue, 'run', 'reporter', 'hi', '--detach');
-    expect(detached.code).toBe(2);
+    expect(detached.code).toBe(1);
     expect(detached.stderr).toContain(`--detach: expected a worker on task queue "${queue}"`);
     expect(detached.stderr).not.toContain('expected an agent');
   }, 60_000);

@@ -10,7 +10,14 @@ import type { Attachment } from '../../core/transcript/messages.js';
 import { nextTarget } from '../../history/follow-history.js';
 import { endOfRun } from '../../history/pending-work.js';
 import { type StartedRun, runIdProblem } from '../../updates/start.js';
-import { type CliContext, type Command, EXIT, type ExitCode, UsageError } from '../context.js';
+import {
+  type CliContext,
+  type Command,
+  CommandError,
+  EXIT,
+  type ExitCode,
+  UsageError,
+} from '../context.js';
 import { NothingRunsError, checkHome, isWorkedElsewhere } from '../hosting/hosting.js';
 import { noteServer } from '../hosting/server-notes.js';
 import { awaitWorker, withHostedWorker } from '../hosting/with-worker.js';
@@ -119,7 +126,7 @@ interface Place extends Pick<RunOptions, 'id' | 'reuseId'> {
   readonly artifacts: ArtifactFiles;
 }
 
-/** Starts a run for a worker elsewhere. Throws a `UsageError` if no worker is running. */
+/** Starts a run for a worker elsewhere. Throws an error with the code `no_worker` if none is running. */
 async function startDetached(
   context: CliContext,
   input: RunInput,
@@ -137,8 +144,9 @@ async function startDetached(
   return await reportStarted(context, { taskQueue }, started);
 }
 
-function noWorkerError(context: CliContext, taskQueue: string): UsageError {
-  return new UsageError(
+function noWorkerError(context: CliContext, taskQueue: string): CommandError {
+  return new CommandError(
+    'no_worker',
     `--detach: expected a worker on task queue "${visible(taskQueue)}", got none; ` +
       `start one with: ${nextCommand(context, 'worker')} (or omit --detach)`,
   );

@@ -235,6 +235,6 @@ function cut(
   bytes?: number,
 ): readonly string[] {
   const lines = printable(text.slice(0, limit.characters)).split('\n').slice(0, limit.lines);
-  const left = (bytes ?? text.length) - lines.join('\n').length;
+  const left = (bytes ?? Buffer.byteLength(text)) - Buffer.byteLength(lines.join('\n'));
   return left <= 0 ? lines : [...lines, `… ${formatBytes(left)} omitted; show all with --full`];
 }

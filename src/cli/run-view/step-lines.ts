@@ -208,12 +208,17 @@ function callsOf({ calls = [] }: AssistantMessage, results: readonly ToolMessage
 }
 
 function resultsOf(results: readonly ToolMessage[], paint: Palette): string {
-  const size = formatBytes(results.reduce((sum, { text }) => sum + text.length, 0));
+  const size = formatBytes(results.reduce((sum, result) => sum + bytesOf(result), 0));
   const errors = results.flatMap((result) => failureLine(result) ?? []);
   const [first] = errors;
   if (first === undefined) return size;
   if (results.length === 1) return paint.red(first);
   return `${size} · ${paint.red(`${errors.length} failed, the first: ${first}`)}`;
+}
+
+/** Returns the size of a message in UTF-8; of one in the blob store, that of the whole text. */
+function bytesOf({ blob, text }: ToolMessage | UserMessage): number {
+  return blob?.bytes ?? Buffer.byteLength(text);
 }
 
 /** Returns the error of a failed call, shortened; null if the call succeeded. */
@@ -246,9 +251,7 @@ function messageLine(
   if (origin === 'graph') return null;
   if (origin === 'retrieved') {
     const name = document?.source ?? document?.id ?? 'a document';
-    return paint.dim(
-      visible(`retrieved ${name} · ${formatBytes(message.blob?.bytes ?? text.length)}`),
-    );
+    return paint.dim(visible(`retrieved ${name} · ${formatBytes(bytesOf(message))}`));
   }
   if (before !== undefined && before.turn === turn) {
     return `joins turn ${turn} · ${visible(text)}`;
