@@ -10,7 +10,7 @@ import { afterAll, afterEach, beforeAll, expect, onTestFinished, test, vi } from
 import type * as PerdureHttp from '../src/http.js';
 import type * as Perdure from '../src/index.js';
 import type { Model } from '../src/models/model.js';
-import { replyCall, replyText } from '../src/testing/replies.js';
+import { replyText } from '../src/testing/replies.js';
 import { type TestServer, startTestServer } from '../src/server/test-server.js';
 import { builtTree } from './support/built-program.js';
 
@@ -117,11 +117,6 @@ const model: Model = {
     if (text.includes('Write a joke')) {
       return replyText(text.includes('add a hat') ? 'A cat in a hat.' : 'A cat.');
     }
-    if (text.includes('weather in Rome')) {
-      return text.includes('celsius')
-        ? replyText('It is 21 °C in Rome.')
-        : replyCall('weather', { place: 'Rome' });
-    }
     if (text.includes('Sort messages of customers')) return replyText('{"kind":"question"}');
     return replyText(text.includes('Plan a trip') ? '{"steps":["go"]}' : 'done');
   },
@@ -129,7 +124,6 @@ const model: Model = {
 
 /** What the blocks of a page must have printed, if that shows that they do what the page says. */
 const PRINTED: Readonly<Record<string, string>> = {
-  'docs/coming-from-ai-sdk.md': 'It is 21 °C in Rome.',
   'docs/coming-from-langgraph.md': 'A cat in a hat.',
 };
 
