@@ -328,13 +328,13 @@ function createKeyring(keys: ReadonlyMap<string, DerivedKeys>, plan: KeyringPlan
       `it is encrypted with key ${show(id)}, and this process has only ${known}; add the key to ${KEYS_VARIABLE}, or to \`encryption.keys\` of the configuration`,
     );
   };
-  /** Nobody makes a worker with several keys decrypt for one tenant what another tenant's key has encrypted. */
+  /** A worker with several keys must not decrypt for one tenant what the key of another has encrypted. */
   const assertOwn = (id: string, of: string): void => {
     const owners = owned.filter((one) => one.id === id).map(({ tenant }) => tenant);
     if (owners.length === 0 || owners.includes(leadOf(of))) return;
     const whose = owners.map((tenant) => show(tenant)).join(', ');
     throw new UnreadableError(
-      `it is encrypted with key ${show(id)} of tenant ${whose}, and ${show(of)} is not of that tenant; find out who has copied it there, or give the tenant a key that has encrypted nothing else`,
+      `it is encrypted with key ${show(id)} of tenant ${whose}, and ${show(of)} is not of that tenant; a payload was copied there, or the tenant's key encrypted for others before: give the tenant a key of its own`,
     );
   };
   return {

@@ -68,7 +68,7 @@ export function withRecordedTools(agent: Agent, given: RecordedTools): Agent {
     if (known !== undefined) return known;
     if (one.mcp.length > 0) {
       throw new InputError(
-        `agent "${one.name}": mcp: expected no MCP servers, got ${one.mcp.length}; a rerun connects to none`,
+        `agent "${one.name}": mcp: expected no MCP servers, got ${one.mcp.length}; a rerun connects to none, so runs of this agent cannot be executed again`,
       );
     }
     const own = { ...given, agent: one.name, results, verified };

