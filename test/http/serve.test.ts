@@ -10,10 +10,13 @@ import type { ResponseStreamEvent } from 'openai/resources/responses/responses';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { httpClient } from '../../src/http.js';
 import type { StreamEvent } from '../../src/live/stream.js';
+import { replyText } from '../../src/testing/replies.js';
+import { startStub } from '../../src/testing/stub-server.js';
 import { builtProgram } from '../support/built-program.js';
 import { freePort } from '../support/free-port.js';
 import { gate } from '../support/gate.js';
 import { type HttpDesk, keyOf, openHttpDesk } from '../support/http-desk.js';
+import { workerChild, workerHere } from '../support/worker-child.js';
 
 const run = promisify(execFile);
 
@@ -186,6 +189,132 @@ export default defineConfig({
   expect(deltas.join('')).toBe('Hello world');
   expect(events.at(-1)?.type).toBe('response.completed');
 });
+
+const TEXT = 'Grüße an 🦊 und 狐: '.repeat(20);
+
+/** How a client reads a reply at an interface: what it gets until it is cut off, and what when it comes back. */
+interface Reading {
+  readonly begin: (url: string, seen: (text: string) => void) => Promise<void>;
+  /** Resolves with the whole text that the client has in the end. */
+  readonly resume: (url: string) => Promise<string>;
+}
+
+function readResponse(): Reading {
+  const events: ResponseStreamEvent[] = [];
+  const openai = (url: string): OpenAI =>
+    new OpenAI({ baseURL: `${url}/v1`, apiKey: keyOf('web'), maxRetries: 0 });
+  const textSoFar = (): string =>
+    events
+      .flatMap((event) => (event.type === 'response.output_text.delta' ? [event.delta] : []))
+      .join('');
+  return {
+    async begin(url, seen) {
+      const request = { model: 'crash', input: 'talk', stream: true } as const;
+      for await (const event of await openai(url).responses.create(request)) {
+        events.push(event);
+        seen(textSoFar());
+      }
+    },
+    async resume(url) {
+      const [created] = events;
+      if (created?.type !== 'response.created') throw new Error('no response');
+      const after = events.at(-1)?.sequence_number ?? -1;
+      const query = { stream: true, starting_after: after } as const;
+      const { id } = created.response;
+      for await (const event of await openai(url).responses.retrieve(id, query)) events.push(event);
+      const numbers = events.map((event) => event.sequence_number);
+      expect(numbers).toEqual([...new Set(numbers)].toSorted((a, b) => a - b));
+      expect((await openai(url).responses.retrieve(id)).output_text).toBe(textSoFar());
+      return textSoFar();
+    },
+  };
+}
+
+function readChat(): Reading {
+  const chat = `chat-${randomUUID()}`;
+  const headers = { authorization: `Bearer ${keyOf('web')}`, 'content-type': 'application/json' };
+  const textOf = async (response: Response, seen: (text: string) => void): Promise<string> => {
+    let sent = '';
+    let text = '';
+    for await (const part of (response.body ?? new ReadableStream()).pipeThrough(
+      new TextDecoderStream(),
+    )) {
+      sent += part;
+      const deltas = [...sent.matchAll(/^data: (\{"type":"text-delta".*\})$/gm)];
+      text = deltas.map(([, json = '{}']) => String(JSON.parse(json).delta)).join('');
+      seen(text);
+    }
+    return text;
+  };
+  return {
+    async begin(url, seen) {
+      const parts = [{ type: 'text', text: 'talk' }];
+      const messages = [{ id: randomUUID(), role: 'user', parts }];
+      const body = JSON.stringify({ id: chat, trigger: 'submit-message', messages });
+      await textOf(await fetch(`${url}/v1/ui/crash`, { method: 'POST', headers, body }), seen);
+    },
+    resume: async (url) =>
+      await textOf(await fetch(`${url}/v1/ui/crash/${chat}/stream`, { headers }), () => undefined),
+  };
+}
+
+test.each([
+  ['a response', readResponse],
+  ['a chat', readChat],
+])(
+  '%s goes on after kill -9 of the server and the worker in mid-text, with no text lost or doubled',
+  { timeout: 120_000 },
+  async (_what, reading) => {
+    const stub = await startStub();
+    stub.answer((request) => {
+      const barrier = request.attempt === 1 ? 'first' : 'second';
+      return replyText(TEXT, {
+        sse: { charactersPerEvent: 5 },
+        holdAfterEvent: { event: 30, barrier },
+      });
+    });
+    const taskQueue = `cut-${randomUUID()}`;
+    const home = await mkdtemp(join(tmpdir(), 'perdure-cut-'));
+    const worker = {
+      ADDRESS: inject('temporalAddress'),
+      QUEUE: taskQueue,
+      OPENAI_BASE_URL: stub.baseUrl,
+      PERDURE_HOME: home,
+      LIVE: '1',
+    };
+    const first = await workerChild(worker);
+    const port = String(await freePort());
+    const config = join(home, 'perdure.config.ts');
+    await writeFile(
+      config,
+      `import { defineAgent, defineConfig } from 'perdure';
+export default defineConfig({
+  agents: [defineAgent({ name: 'crash', instructions: 'talk', model: 'demo' })],
+  taskQueue: '${taskQueue}',
+});`,
+    );
+    const args = ['--no-worker', '--config', config, '--port', port];
+    const env = { PERDURE_HOME: home, PERDURE_SERVE_KEYS: `web:${keyOf('web')}` };
+    const client = reading();
+    const url = await serve(args, env);
+    const server = children.at(-1);
+    const cutOff = client.begin(url, (text) => {
+      if (text.length > 50) server?.kill('SIGKILL');
+    });
+    await expect(cutOff).rejects.toThrow(/terminated|aborted|ECONNRESET|Connection|premature/i);
+    await first.kill();
+    const second = await workerHere(worker);
+    await serve(args, env);
+    const text = client.resume(url);
+    await stub.barrier('second').reached;
+    stub.barrier('second').release();
+    expect(await text).toBe(TEXT);
+    children.at(-1)?.kill('SIGKILL');
+    await second.stop();
+    await stub.close();
+    await rm(home, { recursive: true, force: true });
+  },
+);
 
 test.each([
   [
