@@ -324,13 +324,18 @@ async function follow(
   { merger, onCaughtUp }: { readonly merger: StreamMerger; readonly onCaughtUp: () => void },
 ): Promise<void> {
   const { namespace } = client.options;
-  const batch = (received: DeltaBatch): void => merger.addDeltas(received);
+  let isReached = false;
+  const batch = (received: DeltaBatch): void => {
+    isReached = true;
+    merger.addDeltas(received);
+  };
   // Before anything else, because a worker of this process streams only what is read.
   if (ownProcess) hubSource(processHub)({ id }, { batch, signal });
   const { runId, taskQueue, historyLength } = await describeRun(client, id);
   let isNoticed = false;
+  // A worker that is replaced was reached before, so its successor will be.
   const notice = (why: string): void => {
-    if (isNoticed) return;
+    if (isNoticed || isReached) return;
     isNoticed = true;
     merger.addNotice(why);
     unreachable?.(why);

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { PerdureClient } from '../../src/client/client-types.js';
+import type { LiveSource } from '../../src/live/live-source.js';
 import { createRunStreams } from '../../src/live/run-streams.js';
 import { replyCall } from '../../src/testing/replies.js';
 import { ModelError } from '../../src/models/model.js';
@@ -269,11 +270,21 @@ describe('the stream of a run', () => {
     });
     const run = await client.start('talker', { message: 'pause', open: true });
     const reads: AbortSignal[] = [];
-    const sources = [(_: unknown, { signal }: { signal: AbortSignal }) => void reads.push(signal)];
-    const [first, second] = [
-      createRunStreams(rig.client, { sources }),
-      createRunStreams(rig.client, { sources }),
-    ];
+    const notices: string[] = [];
+    const attempt = { segment: 's', activity: '1', attempt: 1, turn: 1, step: 1 };
+    /** The first reading of a run reaches a worker if `reaches`; no reading finds another one. */
+    const streamsOf = (name: string, reaches: boolean) => {
+      let count = 0;
+      const source: LiveSource = (_run, { batch, unreachable, signal }) => {
+        reads.push(signal);
+        if (reaches && count === 0) batch({ attempt, deltas: [] });
+        else unreachable(name);
+        count += 1;
+      };
+      const unreachable = (why: string) => void notices.push(why);
+      return createRunStreams(rig.client, { sources: [source], unreachable });
+    };
+    const [first, second] = [streamsOf('reached', true), streamsOf('never', false)];
     const over = new AbortController();
     const early = await first.open(run.id, { after: 'now', signal: over.signal });
     await vi.waitUntil(() => reads.length === 1, { timeout: 10_000 });
@@ -285,6 +296,8 @@ describe('the stream of a run', () => {
     expect(reads).toHaveLength(1);
     await client.send(run, 'again');
     await vi.waitUntil(() => reads.length === 3, { timeout: 10_000 });
+    // A worker that was replaced is none that cannot be reached.
+    expect(notices).toEqual(['never']);
     early.close();
     late.close();
     await vi.waitUntil(() => reads.every(({ aborted }) => aborted), { timeout: 10_000 });
