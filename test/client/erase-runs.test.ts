@@ -17,6 +17,7 @@ import { childScript } from '../support/child-script.js';
 import { type ErasingRig, createErasingRig, erasableStores, load } from '../support/erasing-rig.js';
 import { type Place, runInProcess } from '../support/in-process.js';
 import { ownCaller } from '../support/own-caller.js';
+import { ownNamespace } from '../support/own-namespace.js';
 import { encryptingCodec } from '../support/payload-codec.js';
 
 let rig: ErasingRig;
@@ -346,11 +347,7 @@ test('a text stays that only a heartbeat, a schedule, another namespace, or a ne
     spec: { intervals: [{ every: '30 days' }] },
     action: { type: 'startWorkflow', ...started, args: [{ blob: held.schedule }] },
   });
-  const namespace = `elsewhere-${randomUUID()}`;
-  await raw.workflowService.registerNamespace({
-    namespace,
-    workflowExecutionRetentionPeriod: { seconds: 86_400 as never },
-  });
+  const namespace = await ownNamespace(connection);
   const elsewhere = new Client({ connection, namespace });
   const start = async (from: Client, blob: string) =>
     await from.workflow.start('other', {
@@ -358,9 +355,7 @@ test('a text stays that only a heartbeat, a schedule, another namespace, or a ne
       workflowId: `w-${randomUUID()}`,
       args: [{ blob }],
     });
-  await expect
-    .poll(async () => await start(elsewhere, held.namespace).catch(() => null), { timeout: 30_000 })
-    .not.toBeNull();
+  await start(elsewhere, held.namespace);
   const other = await start(raw, held.workflow);
 
   const only = await eraseNow({ orphans: true, dryRun: true, namespaces: [] });

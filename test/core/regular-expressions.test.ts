@@ -87,15 +87,15 @@ test('no format of zod, with which texts of models are checked, takes more than 
   expect(superLinear(formats)).toEqual([]);
 });
 
-test('each expression passes over 256 KiB of what it looks for', () => {
+test('each expression passes over 64 KiB of what it looks for', () => {
   const slow: string[] = [];
   for (const { at, source, flags } of FOUND.literals) {
-    const texts = pumps(source).map((part) => part.repeat(Math.ceil((256 * 1024) / part.length)));
+    const texts = pumps(source).map((part) => part.repeat(Math.ceil((64 * 1024) / part.length)));
     const context = createContext({ texts, pattern: new RegExp(source, flags) });
     const script = new Script('for (const text of texts) text.replace(pattern, "")');
     try {
-      // Linear time is a few milliseconds; quadratic time is minutes.
-      script.runInContext(context, { timeout: 15_000 });
+      // Linear time is some milliseconds; quadratic time is several seconds.
+      script.runInContext(context, { timeout: 2_000 });
     } catch {
       slow.push(`${at}: /${source}/${flags}`);
     }

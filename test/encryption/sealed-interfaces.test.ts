@@ -2,6 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Connection } from '@temporalio/client';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineConfig } from '../../src/config.js';
@@ -10,6 +11,7 @@ import { createServer } from '../../src/http.js';
 import { replyText } from '../../src/testing/replies.js';
 import { createWorker } from '../../src/worker/create-worker.js';
 import { sourceBundle } from '../support/bundle.js';
+import { ownNamespace } from '../support/own-namespace.js';
 
 /** The beginning of every text that a client, a model, or a person says. */
 const MARK = 'cnry-said';
@@ -17,8 +19,13 @@ const MARK = 'cnry-said';
 test('with encryption on, each interface serves, and the log of the server has no body', async () => {
   const home = await mkdtemp(join(tmpdir(), 'perdure-sealed-'));
   onTestFinished(async () => await rm(home, { recursive: true, force: true }));
+  const address = inject('temporalAddress');
+  const connection = await Connection.connect({ address });
+  onTestFinished(async () => await connection.close());
+  const namespace = await ownNamespace(connection);
   const place = {
-    address: inject('temporalAddress'),
+    address,
+    namespace,
     home,
     env: { PERDURE_HOME: home, [KEYS_VARIABLE]: `k1:${randomBytes(32).toString('base64')}` },
   };
