@@ -144,7 +144,7 @@ export type {
   Request,
   RequestKind,
 } from './core/transcript/request.js';
-export type { Undoable, UndoState } from './core/state/work.js';
+export type { Undoable, UndoState } from './core/state/undo.js';
 
 // Runs and their data
 export type {

@@ -14,7 +14,7 @@ import {
   type AskingWork,
   type Proposal,
   UNDO,
-  type Work,
+  type CallWork,
   callOfWork,
   findWork,
   isUndo,
@@ -130,7 +130,7 @@ export async function checkProposal(run: RunContext, name: string): Promise<void
 
 function checkInput(
   run: RunContext,
-  { name, request: raised }: Work,
+  { name, request: raised }: CallWork,
   { decision }: Proposal,
 ): CheckDecisionInput {
   const { state, input } = run;
@@ -185,7 +185,7 @@ function canProceed(run: RunContext, name: string): boolean {
   return work.phase !== 'asking' && nextWorkStep(run.state, work, Date.now()).type !== 'stop';
 }
 
-function activityFor(run: RunContext, work: Work | undefined): ActivityStart {
+function activityFor(run: RunContext, work: CallWork | undefined): ActivityStart {
   const kept = run.state.kept?.find(({ call }) => work?.name === `${UNDO}${call.id}`);
   const tool = kept && findTool(run.state, kept.call.name);
   if (work === undefined || kept === undefined || tool === undefined) {

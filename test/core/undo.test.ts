@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { Task } from '../../src/core/run/events.js';
 import type { RunFunctionResult } from '../../src/core/guards/recorded.js';
 import { openRequests } from '../../src/core/requests/open-requests.js';
-import { undoableCalls, undoProblem } from '../../src/core/state/work.js';
+import { undoableCalls, undoProblem } from '../../src/core/state/undo.js';
 import { reduce } from '../../src/core/run/reduce.js';
 import type { RunState } from '../../src/core/state/state.js';
 import { runWithCall, decision, ID, requestOf } from '../support/pending-call.js';

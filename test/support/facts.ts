@@ -68,9 +68,9 @@ export function replied(state: RunState, reply: RecordedReply, at = 0): RunState
  * not exist.
  */
 export function workOf(state: RunState, name: string): Readonly<Record<string, unknown>> | null {
-  const found: Partial<Record<string, unknown>> | undefined = findWork(state, name);
+  const found = findWork(state, name);
   if (found === undefined) return null;
-  const { name: _, as, ...work } = found;
+  const { name: _, as, ...work }: Partial<Record<string, unknown>> = { ...found };
   return { ...work, ...(work['phase'] === 'in-flight' && { as }) };
 }
 

@@ -14,7 +14,8 @@ import {
   type SegmentSize,
 } from '../state/state.js';
 import { spentShape, turnShape } from '../state/turn.js';
-import type { Block, KeptCall, Proposal, Work } from '../state/work.js';
+import type { KeptCall } from '../state/undo.js';
+import type { Block, Proposal, Work } from '../state/work.js';
 import {
   type FieldShapes,
   amount,

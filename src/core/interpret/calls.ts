@@ -9,15 +9,15 @@ import { getInterruption } from '../state/change.js';
 import type { RecordedDecision, RunState } from '../state/state.js';
 import { nodeOfCall } from '../state/turn-definition.js';
 import { inTurn, openCallById } from '../state/turn.js';
+import { keptOf } from '../state/undo.js';
 import {
   type AskingWork,
   UNDO,
-  type Work,
+  type CallWork,
   begunCall,
   callOfWork,
   findWork,
   isUndo,
-  keptOf,
 } from '../state/work.js';
 import { isObject, textField } from '../text/json.js';
 import { formatDuration } from '../text/text.js';
@@ -48,7 +48,7 @@ const FIRST_PAUSE_MS = 1_000;
 export interface OpenCall {
   readonly call: ToolCall;
   readonly tool: ToolDefinition;
-  readonly work: Work;
+  readonly work: CallWork;
   readonly key: string;
 }
 
@@ -108,7 +108,7 @@ function failedResult(
 }
 
 /** Whether the activity in flight cannot have executed the call. */
-function isSearch(work: Work): boolean {
+function isSearch(work: CallWork): boolean {
   return work.phase === 'in-flight' && work.as === 'find';
 }
 

@@ -10,15 +10,15 @@ import { getInterruption } from '../state/change.js';
 import { toGrant } from '../state/consent.js';
 import { type RecordedDecision, type RunState, keepsEarlierMeaning } from '../state/state.js';
 import { nodeOfCall } from '../state/turn-definition.js';
+import { undoFault } from '../state/undo.js';
 import {
   type AskingWork,
   UNDO,
-  type Work,
+  type CallWork,
   begunCall,
   callOfWork,
   findWork,
   isUndo,
-  undoFault,
 } from '../state/work.js';
 import {
   type CallResult,
@@ -155,7 +155,7 @@ function deniedText(note: string | undefined): string {
   return note === undefined || note === '' ? 'a person denied it' : `a person denied it: ${note}`;
 }
 
-function approved(work: Work): RunEvent {
+function approved(work: CallWork): RunEvent {
   return { type: 'work-changed', work: { ...begunCall(work), approved: true } };
 }
 
@@ -300,7 +300,7 @@ export function undoFailed(
 
 function askToUndo(
   { unattended }: RunState,
-  work: Work,
+  work: CallWork,
   {
     verdict,
     parsed,
@@ -324,7 +324,7 @@ function askToUndo(
 }
 
 function ended(
-  { name }: Work,
+  { name }: CallWork,
   state: 'undone' | 'failed' | 'denied',
   message?: string,
 ): readonly RunEvent[] {

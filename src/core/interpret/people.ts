@@ -19,7 +19,8 @@ import {
   keepsEarlierMeaning,
 } from '../state/state.js';
 import { openCallById } from '../state/turn.js';
-import { UNDO, type Work, blocks, callToUndo, findWork } from '../state/work.js';
+import { callToUndo } from '../state/undo.js';
+import { UNDO, type CallWork, blocks, findWork } from '../state/work.js';
 import { isObject, textField } from '../text/json.js';
 import { type CallResult, cancelledCall } from '../transcript/call-result.js';
 import type { ToolCall } from '../transcript/messages.js';
@@ -300,7 +301,7 @@ function agentCallEnded(
  * Returns the event that records the conversation for the node's next visit. A failed one is not
  * continued.
  */
-function recordConversation({ child }: Work, { outcome }: ChildEnd): readonly RunEvent[] {
+function recordConversation({ child }: CallWork, { outcome }: ChildEnd): readonly RunEvent[] {
   const isGood = outcome?.status === 'completed' || outcome?.status === 'stopped';
   return child === undefined || !isGood ? [] : [{ type: 'conversation-recorded', run: child }];
 }

@@ -3,7 +3,7 @@ import { askRequest, nextAsk } from '../requests/server-ask.js';
 import type { RunToolResult } from '../guards/recorded.js';
 import type { RunEvent } from '../run/events.js';
 import type { RunState } from '../state/state.js';
-import { type AskingWork, type Work, callOfWork } from '../state/work.js';
+import { type AskingWork, type CallWork, callOfWork } from '../state/work.js';
 import type { AskedByServer, ServerAnswer } from '../transcript/request.js';
 import { unblocked } from './block.js';
 
@@ -17,7 +17,7 @@ const FIRST_PAUSE_MS = 1_000;
  */
 export function serverAsked(
   state: RunState,
-  work: Work,
+  work: CallWork,
   { asks, state: kept }: Extract<RunToolResult, { ok: 'input_required' }>,
   at: number,
 ): readonly RunEvent[] | null {
@@ -32,7 +32,7 @@ export function serverAsked(
   };
   // The server has executed nothing, so nothing of the attempt counts.
   const { name, approved, grant, again, retried } = work;
-  const next: Work = {
+  const next: CallWork = {
     name,
     ...(approved && { approved }),
     ...(grant !== undefined && { grant }),
@@ -66,7 +66,7 @@ export function isServerAsk(
 }
 
 /** Only who may decide about the call may answer what its server asks. */
-function nextRequest(state: RunState, { name, asked }: Work, at: number): readonly RunEvent[] {
+function nextRequest(state: RunState, { name, asked }: CallWork, at: number): readonly RunEvent[] {
   const call = callOfWork(state, name);
   const tool = call && findTool(state, call.name);
   if (tool === undefined || asked === undefined || nextAsk(asked) === undefined) return [];

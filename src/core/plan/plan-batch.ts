@@ -5,7 +5,7 @@ import { withTurn } from '../state/change.js';
 import { type GraphState, type RunState, keepsEarlierMeaning } from '../state/state.js';
 import { currentNode, nodeCallId } from '../state/turn-definition.js';
 import { type Batch, getOpenBatch } from '../state/turn.js';
-import { type Work, findWork, hasBegun, withoutWork } from '../state/work.js';
+import { type CallWork, findWork, hasBegun, withoutWork } from '../state/work.js';
 import {
   type Json,
   type JsonObject,
@@ -233,6 +233,6 @@ export function advancePlan(state: RunState): RunState {
 }
 
 /** Whether a call has begun. One that only waits for a decision has not. */
-function isUnderWay(work: Work | undefined): boolean {
+function isUnderWay(work: CallWork | undefined): boolean {
   return work !== undefined && (work.phase === 'in-flight' || hasBegun(work));
 }

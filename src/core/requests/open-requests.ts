@@ -3,7 +3,7 @@ import type { ToolDefinition } from '../definition/tool-definition.js';
 import { shownActions } from '../plan/confirm-plan.js';
 import type { RunState } from '../state/state.js';
 import { findNode, graphOf, leavesByExpired, nodeOfCall } from '../state/turn-definition.js';
-import { type AskingWork, type Work, callOfWork, isUndo } from '../state/work.js';
+import { type AskingWork, type CallWork, type Work, callOfWork, isUndo } from '../state/work.js';
 import { type Json, canonicalJson, sha256Hex } from '../text/json.js';
 import type { ParsedArguments, ToolCall } from '../transcript/messages.js';
 import {
@@ -113,7 +113,7 @@ function parsedOf({
   return blob === undefined ? { parsed } : { parsedBlob: blob };
 }
 
-function offered(kind: Request['kind'], work: Work): readonly DecisionKind[] {
+function offered(kind: Request['kind'], work: CallWork): readonly DecisionKind[] {
   if (askOf(work) !== undefined) return ['answer', 'deny', 'abandon'];
   // An undo is about a call that has been made, so its arguments cannot change.
   return isUndo(work) ? ['approve', 'deny'] : OFFERED[kind];

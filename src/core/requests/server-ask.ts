@@ -1,5 +1,5 @@
 import type { ToolDefinition } from '../definition/tool-definition.js';
-import type { Work } from '../state/work.js';
+import type { CallWork } from '../state/work.js';
 import { type Json, type JsonObject, isJsonObject, isObject } from '../text/json.js';
 import { formatCount } from '../text/text.js';
 import type { AskedByServer, NewRequest, ServerAsk } from '../transcript/request.js';
@@ -10,7 +10,10 @@ export function nextAsk({ asks, answers }: AskedByServer): ServerAsk | undefined
 }
 
 /** Returns the ask that a request is about; undefined for a request about anything else. */
-export function askOf({ asked, request }: Pick<Work, 'asked' | 'request'>): ServerAsk | undefined {
+export function askOf({
+  asked,
+  request,
+}: Pick<CallWork, 'asked' | 'request'>): ServerAsk | undefined {
   return asked === undefined || request?.kind !== 'question' ? undefined : nextAsk(asked);
 }
 

@@ -5,7 +5,8 @@ import type { RetrievedDocument } from '../rules/documents.js';
 import type { Forked } from '../state/fork.js';
 import type { Ending, RecordedDecision, RequestedLimits, RunConfig } from '../state/state.js';
 import type { Interruption, TurnInterruption } from '../state/turn.js';
-import type { KeptCall, Proposal, UndoState, Work } from '../state/work.js';
+import type { KeptCall, UndoState } from '../state/undo.js';
+import type { Proposal, Work } from '../state/work.js';
 import type { CallResult } from '../transcript/call-result.js';
 import type {
   BlobRef,

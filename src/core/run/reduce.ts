@@ -47,7 +47,8 @@ import {
   inTurn,
   isRepairing,
 } from '../state/turn.js';
-import { WORK, findWork, hasBegun, isUndo, withKept, withoutWork } from '../state/work.js';
+import { withKept } from '../state/undo.js';
+import { WORK, findWork, hasBegun, isUndo, withoutWork } from '../state/work.js';
 import { type CallResult, cancelledCall, refusal } from '../transcript/call-result.js';
 import type { RefusedPart, SuppliedMessage, ToolCall } from '../transcript/messages.js';
 import type { FailReason, StopReason } from '../transcript/outcome.js';

@@ -12,7 +12,8 @@ import {
 } from '../state/status.js';
 import { stepsOf } from '../state/turn-definition.js';
 import { getOutcome } from '../state/turn.js';
-import { anyInFlight, blocks, undoableCalls } from '../state/work.js';
+import { undoableCalls } from '../state/undo.js';
+import { anyInFlight, blocks } from '../state/work.js';
 import { isObject } from '../text/json.js';
 import { show } from '../text/text.js';
 import { type Message, isSide } from '../transcript/messages.js';

@@ -7,7 +7,8 @@ import type { Outcome } from '../transcript/outcome.js';
 import type { Grant } from '../transcript/request.js';
 import { type Transcript, emptyTranscript } from '../transcript/transcript.js';
 import { type Spent, type Turn, freshTurn, nothingSpent } from './turn.js';
-import type { KeptCall, Work } from './work.js';
+import type { KeptCall } from './undo.js';
+import type { Work } from './work.js';
 
 /** The update by which a person decided about a run. */
 export type ControlDecision =

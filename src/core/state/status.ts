@@ -6,7 +6,7 @@ import type { Grant, Request } from '../transcript/request.js';
 import type { PromptChunk } from '../transcript/transcript.js';
 import { countDecisions } from './decisions.js';
 import type { EffectiveLimits, ForkPoint, RecordedDecision, RunState } from './state.js';
-import type { Undoable } from './work.js';
+import type { Undoable } from './undo.js';
 
 /** The statuses of a run that continues, with their meanings. */
 const OPEN_STATUSES = {

@@ -14,7 +14,7 @@ import type { RunState } from '../../core/state/state.js';
 import { callSummary } from '../../core/state/summaries.js';
 import { callsAtOnce, currentNode, nodeOfCall } from '../../core/state/turn-definition.js';
 import { getOpenBatch } from '../../core/state/turn.js';
-import { WORK, type Work, findWork } from '../../core/state/work.js';
+import { WORK, type CallWork, findWork } from '../../core/state/work.js';
 import {
   type JsonObject,
   isObject,
@@ -98,7 +98,7 @@ export async function mayExecute(run: RunContext, { call, tool }: Execution): Pr
 }
 
 /** Whether the rules allow a call that waits for nothing else. */
-function isReady({ found, block }: Work): boolean {
+function isReady({ found, block }: CallWork): boolean {
   return found === true && block === undefined;
 }
 
@@ -150,7 +150,7 @@ function activityFor(
   run: RunContext,
   { call, tool, input }: Execution & { readonly input: RunToolInput },
   step: StartStep,
-  work: Work | undefined,
+  work: CallWork | undefined,
 ): ActivityStart {
   const summary = callSummary(call);
   const current = currentInput(run, input, work);
@@ -187,7 +187,7 @@ function activityFor(
 function currentInput(
   { state }: RunContext,
   input: RunToolInput,
-  work: Work | undefined,
+  work: CallWork | undefined,
 ): RunToolInput {
   const { accepted = {} } = state;
   const { name } = input.call;

@@ -10,7 +10,7 @@ import { acceptMessage, askProblem, askRefusal } from '../../core/run/ask.js';
 import { decidedBefore } from '../../core/state/decisions.js';
 import type { ControlDecision, RunState } from '../../core/state/state.js';
 import { getOutcome, inTurn } from '../../core/state/turn.js';
-import { callToUndo, undoProblem } from '../../core/state/work.js';
+import { callToUndo, undoProblem } from '../../core/state/undo.js';
 import { isObject, isList } from '../../core/text/json.js';
 import { show } from '../../core/text/text.js';
 import type { Decision, DecisionReceipt } from '../../core/transcript/request.js';

@@ -1,0 +1,144 @@
+import type { AgentDefinition } from '../definition/definition.js';
+import type { ToolDefinition } from '../definition/tool-definition.js';
+import { formatDuration } from '../text/text.js';
+import type { BlobRef, ToolCall } from '../transcript/messages.js';
+import { callSummary } from './summaries.js';
+
+/** A call that can be undone, or whose undo was attempted. */
+export interface Undoable {
+  /** The call's id. */
+  readonly call: string;
+  readonly tool: string;
+  /** For people. */
+  readonly shown: string;
+  /** Unix time in ms after which it can no longer be undone. */
+  readonly until: number;
+  /** Absent until an undo is requested. */
+  readonly state?: UndoState;
+  /** For `failed` and `denied`: why. */
+  readonly message?: string;
+}
+
+/** How far the undoing of a call is; `denied`: a person or a rule refused it. */
+export type UndoState = 'undoing' | 'undone' | 'failed' | 'denied';
+
+/** The data that a run keeps of a call that can be undone. */
+export interface KeptCall {
+  readonly call: ToolCall;
+  readonly turn: number;
+  readonly step: number;
+  /** The call's idempotency key. */
+  readonly key: string;
+  /** The call's result. */
+  readonly text: string;
+  readonly blob?: BlobRef;
+  /** Unix time in ms. */
+  readonly until: number;
+  readonly state?: UndoState;
+  readonly message?: string;
+}
+
+/** The part of a run's state that holds these calls. */
+interface Keeper {
+  readonly kept?: readonly KeptCall[];
+}
+
+/** Number of newest calls that can be undone and are passed from segment to segment. */
+const KEPT_CALLS = 20;
+const KEPT_CHARACTERS = 128 * 1024;
+
+/** Returns the list with one more call; the oldest are dropped. */
+export function withKept(
+  kept: readonly KeptCall[] | undefined,
+  call: KeptCall,
+): readonly KeptCall[] {
+  const all = [...(kept ?? []), call].slice(-KEPT_CALLS);
+  let characters = 0;
+  const from = all.findLastIndex((one) => {
+    characters += JSON.stringify(one).length;
+    return characters > KEPT_CHARACTERS;
+  });
+  return all.slice(from + 1);
+}
+
+/** Returns the data to keep of a successful call; null if its tool cannot undo it. */
+export function keptOf(
+  tool: Pick<ToolDefinition, 'undoMs'>,
+  made: Omit<KeptCall, 'until'> & { readonly at: number },
+): KeptCall | null {
+  const { undoMs } = tool;
+  if (undoMs === undefined) return null;
+  const { at, ...kept } = made;
+  return { ...kept, until: at + undoMs };
+}
+
+/** Returns the list with the result of an undo. */
+export function withUndoState(
+  kept: readonly KeptCall[] | undefined,
+  id: string,
+  change: Pick<KeptCall, 'state' | 'message'>,
+): readonly KeptCall[] {
+  return (kept ?? []).map((one) => (one.call.id === id ? { ...one, ...change } : one));
+}
+
+/** Returns the calls for people, newest last. */
+export function undoableCalls({ kept = [] }: Keeper): readonly Undoable[] {
+  return kept.map(({ call, until, state, message }) => ({
+    call: call.id,
+    tool: call.name,
+    shown: callSummary(call),
+    until,
+    ...(state && { state }),
+    ...(message !== undefined && { message }),
+  }));
+}
+
+/**
+ * Returns the call that an update asks to undo: the one it names, or the last one that can be
+ * undone.
+ */
+export function callToUndo(
+  { kept = [] }: Keeper,
+  id: string | undefined,
+  now: number,
+): KeptCall | undefined {
+  if (id !== undefined) return kept.find(({ call }) => call.id === id);
+  return kept.findLast(({ state, until }) => state === undefined && until > now);
+}
+
+/** The part of a run's state that has the tools of its agent. */
+interface HasTools {
+  readonly config: { readonly definition: Pick<AgentDefinition, 'tools'> };
+}
+
+/**
+ * Returns why no worker can undo a call, or null: a newer form of the agent may lack the call's
+ * tool.
+ */
+export function undoFault({ config }: HasTools, { name }: Pick<ToolCall, 'name'>): string | null {
+  const tool = config.definition.tools.find((one) => one.name === name);
+  if (tool === undefined) return `the agent no longer has tool "${name}"`;
+  return tool.undoMs === undefined ? `the tool "${name}" can no longer undo` : null;
+}
+
+/** Returns why a call cannot be undone, or null. `now`: Unix time in ms. */
+export function undoProblem(state: Keeper & HasTools, id: unknown, now: number): string | null {
+  if (id !== undefined && typeof id !== 'string') return 'call: expected the id of a call';
+  const found = callToUndo(state, id, now);
+  if (found === undefined) {
+    const open = (state.kept ?? []).filter((one) => one.state === undefined && one.until > now);
+    const known =
+      open.length === 0
+        ? 'nothing can be undone'
+        : `undoable: ${open.map(({ call }) => call.id).join(', ')}`;
+    return `call: ${id === undefined ? 'there is no call to undo' : `${JSON.stringify(id)} cannot be undone`}; ${known}`;
+  }
+  if (found.state === 'undoing') return `call: ${found.call.id} is being undone`;
+  if (found.state === 'undone') return `call: ${found.call.id} is undone already`;
+  if (found.until <= now) {
+    const agoMs = now - found.until;
+    return `call: the time to undo ${found.call.id} ended ${formatDuration(agoMs, { as: 'rounded' })} ago`;
+  }
+  const fault = undoFault(state, found.call);
+  return fault === null ? null : `call: ${found.call.id} cannot be undone; ${fault}`;
+}
