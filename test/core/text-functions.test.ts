@@ -1,4 +1,4 @@
-import { createContext, Script } from 'node:vm';
+import { Script } from 'node:vm';
 import { expect, test } from 'vitest';
 import { palette, oneLine, pieces, wrapped } from '../../src/cli/format/format.js';
 import { argumentLines } from '../../src/cli/requests/request-lines.js';
@@ -49,6 +49,7 @@ import { globMatcher } from '../../src/tools/files/names.js';
 import { plainName } from '../../src/tools/files/open-file.js';
 import { cutText } from '../../src/tools/result/normalize.js';
 import { normalizeError, headBytes, tailBytes } from '../../src/tools/result/plain.js';
+import { endsInTime } from '../support/ends-in-time.js';
 
 /** A loop in a loop needs several seconds for it, and a linear one some milliseconds. */
 const LENGTH = 64 * 1024;
@@ -263,21 +264,9 @@ function quietly(read: (text: string) => unknown): (text: string) => unknown {
   };
 }
 
-/**
- * Runs a function on a text. V8 ends it after a time that only a loop in a loop needs, even on a
- * loaded machine.
- */
-function ends(read: (text: string) => unknown, text: string): boolean {
-  const script = new Script('read(text)');
-  try {
-    script.runInContext(createContext({ read, text }), { timeout: 2_000 });
-    return true;
-  } catch (error) {
-    const { code } = error as { code?: string };
-    if (code === 'ERR_SCRIPT_EXECUTION_TIMEOUT') return false;
-    throw error;
-  }
-}
+/** Returns whether a function ends on a text within the time that only a loop in a loop needs. */
+const ends = (read: (text: string) => unknown, text: string): boolean =>
+  endsInTime(new Script('read(text)'), { read, text });
 
 test.each(Object.entries(FUNCTIONS))('%s passes over 64 KiB of anything', (name, read) => {
   learnSecrets({ values: ['sk-live-bcZ9-long-key-0123456789abcdef', 'MIIEowIBAAKCAQEA7'] });
