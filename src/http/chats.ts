@@ -11,8 +11,9 @@ import { readRun } from '../history/read-run.js';
 import { BlobError } from '../storage/blob-store.js';
 import { type Place, noWorker, openRun, unseen } from './access.js';
 import type { DoorParts } from './api-routes.js';
+import { HttpError } from './errors.js';
 import { type Caller, createHandlers, ownId, startFor } from './handlers.js';
-import type { Principal } from './principals.js';
+import { type Principal, rightsOf } from './principals.js';
 
 /** Conversations that a client names: each is an open run of its principal. */
 
@@ -37,7 +38,8 @@ export function runOf(
 
 /**
  * Starts the run of a conversation, unless its principal has one: a principal of several tenants, which starts
- * nothing here, goes on with it. Rejects with an `InputError` if it is a run of another agent.
+ * nothing here, goes on with it. Rejects with an `InputError` if it is a run of another agent, and with an `HttpError` (404) if
+ * there is no such agent.
  */
 export async function beginOrResume(
   place: Place,
@@ -46,8 +48,24 @@ export async function beginOrResume(
 ): Promise<void> {
   const { principal } = caller;
   const found = await openRun(place, { principal, right: 'read', run }).catch(unseen);
-  if (!found?.isOwn) await startFor(place, caller, { agent, id: run, open: true });
-  else requireAgent(agent, found.agent);
+  if (found?.isOwn) return requireAgent(agent, found.agent);
+  requireServed(place, caller, agent);
+  await startFor(place, caller, { agent, id: run, open: true });
+}
+
+/**
+ * Throws an `HttpError` (404) if the agent in a path does not exist, or the principal has no right about it. A
+ * server that does not know its agents accepts any name.
+ */
+export function requireServed(
+  { agents }: Pick<Place, 'agents'>,
+  { principal }: Pick<Caller, 'principal'>,
+  agent: string,
+): void {
+  const isListed = agents.length === 0 || agents.some(({ name }) => name === agent);
+  if (isListed && rightsOf(principal, agent).length > 0) return;
+  const fix = 'GET /v1/agents lists them';
+  throw new HttpError(404, 'not_found', `agent: there is no agent ${show(agent)}`, { fix });
 }
 
 /** Throws an `InputError` if a conversation is to go on with another agent. */

@@ -18,6 +18,7 @@ import {
   readOwn,
   refuseUnanswered,
   requestsAt,
+  requireServed,
   runOf,
   sayIn,
   unreadableRequests,
@@ -144,6 +145,7 @@ export function addUiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
     const caller = callerOf(context, parts);
     const run = runOf(caller, { door: 'chat', agent, id, prefix: idPrefixOf(place, caller) });
     const found = await readOwn(place, caller, run);
+    if (found === null) requireServed(place, caller, agent);
     const isMoving = found !== null && !['waiting_message', 'done'].includes(found.status);
     if (!isMoving) return new Response(null, { status: 204 });
     // Before a worker has seen the run, its first turn waits.
@@ -155,7 +157,10 @@ export function addUiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
     const caller = callerOf(context, parts);
     const run = runOf(caller, { door: 'chat', agent, id, prefix: idPrefixOf(place, caller) });
     const found = await readOwn(place, caller, run);
-    if (found === null) return answerJson([]);
+    if (found === null) {
+      requireServed(place, caller, agent);
+      return answerJson([]);
+    }
     const isMoving = !['waiting_message', 'done'].includes(found.status);
     const { messages } = await place.api.transcript(run);
     const shown: ShownMessage[] = [];

@@ -242,6 +242,30 @@ describe('useChat', () => {
     expect(await foreign.json()).toEqual([]);
   });
 
+  test('of an agent that does not exist is a 404 everywhere, and one not begun is empty', async () => {
+    const answers = async (agent: string, as = 'ann') => {
+      const send = async (path: string, body?: object) => {
+        const found = await desk.send(`/v1/${path}`, { as, ...(body && { body }) });
+        return [found.status, found.body?.error?.code, found.body?.error?.message];
+      };
+      const message = { id: 'm', role: 'user', parts: [{ type: 'text', text: 'x' }] };
+      const thread = { threadId: 't', runId: 'r', messages: [{ ...message, content: 'x' }] };
+      return [
+        await send(`ui/${agent}/new/messages`),
+        await send(`ui/${agent}/new/stream`),
+        await send(`ui/${agent}`, { id: 'new', messages: [message] }),
+        await send(`ag-ui/${agent}`, thread),
+      ];
+    };
+    const none = [404, 'not_found', 'agent: there is no agent "nope"'];
+    expect(await answers('nope')).toEqual([none, none, none, none]);
+    const { status, body } = await desk.send('/v1/ui/desk/new/messages');
+    expect([status, body]).toEqual([200, []]);
+    const { url } = desk;
+    const headers = { authorization: `Bearer ${keyOf('ann')}` };
+    expect((await fetch(`${url}/v1/ui/desk/new/stream`, { headers })).status).toBe(204);
+  });
+
   test('gets no stream for an approval that its run never asked for', async () => {
     const id = newId();
     await open('desk', id).sendMessage({ text: 'hello' });
