@@ -78,10 +78,10 @@ test('the past of a joined run has its nodes in order, with the times of a live 
     'node split · done',
     'node measure · done · 3 of 3 items · 4 attempts in all',
     'node sum · done',
-    'node again · else',
+    'node again · exit else',
     'node measure · done · 3 of 3 items',
     'node sum · done',
-    'node again · enough',
+    'node again · exit enough',
   ]);
   expect(live).toEqual(transcribed());
   expect(follow([events])).toEqual(live);

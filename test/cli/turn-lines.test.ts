@@ -105,7 +105,7 @@ describe('the lines of an open run', () => {
     const first = [visits('each', 'done', 1_200), visits('sort', 'else', 0)];
     expect(stepLines(graphView({ values: saved, at: pay, visited: first }))).toEqual([
       'node each · done · 1 of 2 items · item 2: declined: odd · 1.2 s',
-      'node sort · else',
+      'node sort · exit else',
     ]);
     const error = { node: 'pay', type: 'declined', message: 'no money' };
     const failed = [...first, visits('pay', 'failed', 300)];

@@ -128,11 +128,16 @@ export function nodeLine(step: NodeEnd, paint: Palette): string {
   const why = exit === 'failed' && isObject(error) ? ` · ${errorLine(error)}` : '';
   return [
     paint.bold(`node ${visible(node)}`),
-    exit === 'failed' ? paint.red(`failed${why}`) : visible(exit),
+    exit === 'failed' ? paint.red(`failed${why}`) : exitText(exit),
     ...(items === undefined ? [] : itemParts(items, paint)),
     ...workLines(step),
     ...(ms > 0 ? [paint.dim(formatDuration(ms))] : []),
   ].join(' · ');
+}
+
+/** Returns how a node ended. An exit that its author has named, such as `yes`, must not look like an answer. */
+function exitText(exit: string): string {
+  return exit === 'done' ? exit : `exit ${visible(exit)}`;
 }
 
 /** Returns the parts about the items of an `each`, with why some of them failed. */
