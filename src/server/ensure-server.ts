@@ -40,12 +40,14 @@ import {
 import { type TemporalCli, compareVersions, findTemporalCli } from './temporal-cli.js';
 
 const LOCK_POLL_MS = 50;
+/** Commands that only look for the server hold the lock for a shorter time. */
+const MOMENT_MS = 1_000;
 /** Long enough for the holder to download the server over a slow connection. */
 const WAIT_LIMIT_MS = 300_000;
 
 interface LockOptions {
-  /** Called once with the pid of the holder if another running process holds the lock. */
-  readonly onWait?: (pid: string) => void;
+  /** Called once with the pid of the holder if other running processes hold the lock for more than a moment. */
+  readonly onWait?: (pid: string) => Promise<void>;
   readonly waitLimitMs?: number;
 }
 
@@ -75,8 +77,9 @@ const RELEASED = 'released';
 
 async function acquire(folder: string, options: LockOptions): Promise<string> {
   const self = (await processLife(process.pid)) ?? String(process.pid);
-  const deadline = performance.now() + (options.waitLimitMs ?? WAIT_LIMIT_MS);
-  let waiting = false;
+  const begun = performance.now();
+  const deadline = begun + (options.waitLimitMs ?? WAIT_LIMIT_MS);
+  let isNoted = false;
   for (;;) {
     const highest = (await generations(folder))[0] ?? 0;
     const holder = await liveHolder(join(folder, String(highest)));
@@ -85,8 +88,10 @@ async function acquire(folder: string, options: LockOptions): Promise<string> {
       if (place !== null) return place;
       continue;
     }
-    if (!waiting) options.onWait?.(pidOf(holder));
-    waiting = true;
+    if (!isNoted && performance.now() - begun > MOMENT_MS) {
+      isNoted = true;
+      await options.onWait?.(pidOf(holder));
+    }
     if (performance.now() > deadline) {
       throw new NoServerError(
         `Process ${pidOf(holder)} has been starting the Temporal server for too long ` +
@@ -193,8 +198,26 @@ async function adoptOrStart(options: ServerOptions): Promise<ServerHandle> {
       const started = await adoptStarted(options, home);
       return started ?? (await foreignServer(options, home)) ?? (await start(options, home));
     },
-    { onWait: (pid) => options.note?.(`Process ${pid} is starting the Temporal server …`) },
+    { onWait: (pid) => noteStart(options, home, pid) },
   );
+}
+
+/** Notes which process starts the server. It may only look for one, beside other commands: that needs no note. */
+async function noteStart(
+  { note, ...quiet }: ServerOptions,
+  home: ServerHome,
+  pid: string,
+): Promise<void> {
+  const own = await ownProcess(home);
+  if (own !== null) {
+    if (!(await probeOwnServer(own)).alive) note?.(waitingText(own));
+  } else if ((await foreignServer(quiet, home)) === null) {
+    note?.(`Process ${pid} is starting the Temporal server …`);
+  }
+}
+
+function waitingText({ pid }: ServerProcess): string {
+  return `Waiting for the Temporal server (process ${pid}) to answer …`;
 }
 
 /**
@@ -216,9 +239,7 @@ async function adoptStarted(
     return null;
   }
   try {
-    if (!(await probeOwnServer(server)).alive) {
-      options.note?.(`Waiting for the Temporal server (process ${server.pid}) to answer …`);
-    }
+    if (!(await probeOwnServer(server)).alive) options.note?.(waitingText(server));
     return await prepareServer(options, home, server);
   } catch (error) {
     if ((await processLife(server.pid)) === null) return null;

@@ -1,11 +1,14 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdir } from 'node:fs/promises';
+import { readdir, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { createServer as createHttpServer } from 'node:http';
+import { join } from 'node:path';
 import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
 import { ensureServer, findFreePort } from '../../src/server/ensure-server.js';
 import { findServer } from '../../src/server/dev-server.js';
+import { processLife } from '../../src/server/processes.js';
+import { locateHome } from '../../src/server/server-home.js';
 import type { ServerHandle } from '../../src/server/server-settings.js';
 import { probeAddress } from '../../src/server/namespace.js';
 import { portOf } from '../support/port-of.js';
@@ -32,6 +35,21 @@ test('a Temporal server at the default port is used, and nothing is started', as
   expect(server).toMatchObject({ how: 'adopted', pid: null, address: `127.0.0.1:${port}` });
   expect(await readdir(home)).toEqual(['server.lock']);
   expect(await findServer({ home, defaultPort: port })).toEqual(server);
+});
+
+test('a command that waits for others beside a running server notes no start', async () => {
+  const home = await freshHome();
+  const notes: string[] = [];
+  const ensure = () =>
+    ensureServer({ home, defaultPort: port, note: (text) => void notes.push(text) });
+  await ensure();
+  const { lockFolder } = await locateHome(home);
+  const lock = join(lockFolder, '9');
+  await writeFile(lock, String(await processLife(process.ppid)));
+  const waiting = ensure();
+  setTimeout(() => void writeFile(lock, 'released'), 2_500);
+  expect((await waiting).how).toBe('adopted');
+  expect(notes).toEqual([]);
 });
 
 /** The server of another folder than that of the test. */

@@ -38,12 +38,24 @@ test('a failure releases the lock', async () => {
   expect(await withStartLock(folder, async () => 'mine')).toBe('mine');
 });
 
+test('a wait of a moment is not noted', async () => {
+  const file = join(folder, '1');
+  await writeFile(file, String(await processLife(process.ppid)));
+  const waits: string[] = [];
+  const waiting = withStartLock(folder, async () => 'mine', {
+    onWait: async (pid) => void waits.push(pid),
+  });
+  setTimeout(() => void writeFile(file, 'released'), 200);
+  expect(await waiting).toBe('mine');
+  expect(waits).toEqual([]);
+});
+
 test('waiting ends with an error that names the holder and the fix', async () => {
   await writeFile(join(folder, '1'), String(await processLife(process.ppid)));
   const waits: string[] = [];
   const waiting = withStartLock(folder, async () => 'mine', {
-    waitLimitMs: 1,
-    onWait: (pid) => waits.push(pid),
+    waitLimitMs: 1_500,
+    onWait: async (pid) => void waits.push(pid),
   });
   await expect(waiting).rejects.toThrow(new RegExp(`Process ${process.ppid} .*delete the lock`));
   expect(waits).toEqual([String(process.ppid)]);
