@@ -1,5 +1,5 @@
 import { Context } from '@temporalio/activity';
-import { ApplicationFailure } from '@temporalio/common';
+import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
 import {
   type LoadedAgent,
   filledDefinition,
@@ -234,6 +234,8 @@ async function createDefinition(
     throw ApplicationFailure.create({
       type: 'AgentNeedsTime',
       nonRetryable: true,
+      // The workflow loads the agent again with `withMcp`, so the SDK logs no warning.
+      category: ApplicationFailureCategory.BENIGN,
       message: 'its MCP servers must list their tools first',
     });
   }

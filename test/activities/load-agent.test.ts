@@ -1,3 +1,4 @@
+import { ApplicationFailureCategory } from '@temporalio/common';
 import { expect, test } from 'vitest';
 import type { ActivityDependencies } from '../../src/activities/activity-context.js';
 import { loadAgent } from '../../src/activities/load-agent.js';
@@ -6,6 +7,7 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import { isRunConfig } from '../../src/core/guards/recorded.js';
 import type { Rule } from '../../src/core/definition/rules.js';
 import type { RunConfig } from '../../src/core/state/state.js';
+import { mcpServer } from '../../src/mcp/mcp-server.js';
 import { inActivity, pinnedAgent, workerDeps } from '../support/activity.js';
 
 const clerk = defineAgent({
@@ -19,10 +21,11 @@ const clerk = defineAgent({
 async function load(
   requests: Partial<ActivityDependencies['requests']>,
   rules?: readonly Rule[],
+  agent = clerk,
 ): Promise<RunConfig> {
   const deps = {
     ...workerDeps(pinnedAgent([]), requests),
-    agents: createAgentCatalog([clerk], { defaultModel: '', builtIn: [] }),
+    agents: createAgentCatalog([agent], { defaultModel: '', builtIn: [] }),
     models: { resolve: () => ({ price: null, window: null }) },
     searchAttributes: async () => [],
   };
@@ -51,4 +54,13 @@ test('a run whose own rule names no tool of its agent is refused', async () => {
     message: expect.stringContaining('rules[0].tool: expected the name of a tool') as string,
   });
   await expect(load({}, [{ tool: 'pay*', then: 'ask' }])).resolves.toBeDefined();
+});
+
+test('that MCP servers list their tools first is no failure to warn about', async () => {
+  const server = mcpServer({ name: 'shop', transport: 'stdio', command: 'x' });
+  const buyer = defineAgent({ name: 'clerk', instructions: 'x', model: 'm', mcp: [server] });
+  await expect(load({}, undefined, buyer)).rejects.toMatchObject({
+    type: 'AgentNeedsTime',
+    category: ApplicationFailureCategory.BENIGN,
+  });
 });
