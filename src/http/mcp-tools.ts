@@ -157,12 +157,23 @@ export function inToolTerms(message: string): string {
     .replace(/^id: /, 'operation_id: ');
 }
 
+/** Returns an agent as `agent_list` shows it: without a description if it has none. */
+export function toListedAgent({
+  name,
+  description,
+}: {
+  readonly name: string;
+  readonly description: string;
+}) {
+  return { name, ...(description !== '' && { description }) };
+}
+
 /** The declaration of each tool: its description, input, and output. */
 export const RUN_TOOLS = {
   agent_list: {
     description: 'Lists the agents that can be started.',
     outputSchema: z.object({
-      agents: z.array(z.object({ name: z.string(), description: z.string() })),
+      agents: z.array(z.object({ name: z.string(), description: z.string().exactOptional() })),
     }),
     annotations: { readOnlyHint: true },
   },

@@ -18,6 +18,7 @@ import {
   failuresAs,
   inToolTerms,
   shownToModel,
+  toListedAgent,
   toStatusAnswer,
   toolResult,
   unfinishedAnswer,
@@ -101,7 +102,7 @@ function addRunTools(server: McpServer, parts: ToolParts): void {
       const { agents } = await handlers.listAgents({}, caller);
       const startable = agents.filter(({ rights }) => rights.includes('start'));
       return toolResult({
-        agents: startable.map(({ name, description }) => ({ name, description })),
+        agents: startable.map(toListedAgent),
       });
     }),
   );

@@ -22,6 +22,7 @@ import {
   failuresAs,
   inToolTerms,
   shownToModel,
+  toListedAgent,
   toStatusAnswer,
   toolResult,
   unfinishedAnswer,
@@ -110,7 +111,7 @@ function addStartTools(
       taskQueue,
     );
   server.registerTool('agent_list', RUN_TOOLS.agent_list, () =>
-    toolResult({ agents: agents.map(({ name, description }) => ({ name, description })) }),
+    toolResult({ agents: agents.map(toListedAgent) }),
   );
   server.registerTool(
     'agent_start',
