@@ -114,6 +114,7 @@ export function errorAnswer(error: unknown): ErrorAnswer {
   if (InputError.isInstance(error)) return answer(400, told);
   if (IdTakenError.isInstance(error)) return answer(409, told, NO_RETRY);
   if (RefusedError.isInstance(error)) {
+    if (error.reason === RUN_ENDED) return answer(409, { ...told, code: RUN_ENDED }, NO_RETRY);
     return answer(409, { ...told, ...(error.reason && { reason: error.reason }) }, NO_RETRY);
   }
   if (NotDeliveredError.isInstance(error)) return retryable(code, undelivered(error));
@@ -121,6 +122,9 @@ export function errorAnswer(error: unknown): ErrorAnswer {
   if (UnreadableError.isInstance(error)) return answer(422, told);
   return hidden(code);
 }
+
+/** A code of its own, as in the command. */
+const RUN_ENDED = 'run_ended';
 
 const NO_SERVER = 'the Temporal server does not answer';
 

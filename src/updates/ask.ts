@@ -234,7 +234,7 @@ export async function askOrStartWorker(
     throw new RefusedError(
       `run ${visible(id)} has ended: it accepts no more messages, and its id is not reused; ` +
         'send to another id',
-      { cause: error.cause },
+      { cause: error.cause, reason: 'run_ended' },
     );
   }
 }

@@ -73,6 +73,7 @@ const REASONS: Readonly<Record<RefusalReason, true>> = {
   too_large: true,
   unclear: true,
   unbound: true,
+  run_ended: true,
 };
 
 /**
@@ -342,7 +343,8 @@ async function toDeliveryError(
     return new NoRunError(`there is no run "${visible(id)}"`, { cause: error });
   }
   if (delivery === 'refused') {
-    return new RefusedError(reasonOf(error, id), { cause: error, reason: refusalReason(error) });
+    const reason = hasEnded ? 'run_ended' : refusalReason(error);
+    return new RefusedError(reasonOf(error, id), { cause: error, reason });
   }
   if (signal?.aborted) {
     return new NotDeliveredError(`the wait for an answer was aborted; ${advice}`, known);

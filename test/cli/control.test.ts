@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { attach } from '../../src/cli/commands/run.js';
+import { errorCode } from '../../src/cli/reports/next-command.js';
 import { cancel, close, pause, resume } from '../../src/cli/commands/pause.js';
 import { limits, type LimitsOptions } from '../../src/cli/commands/limits.js';
 import { send } from '../../src/cli/commands/send.js';
@@ -199,7 +200,9 @@ describe('close', () => {
     const closing = await does(close, { id }, { json: true });
     expect(JSON.parse(closing.stdout)).toEqual({ id, closing: true, ended: false });
     const sent = does(send, { id, message: ['late'], wait: true });
-    await expect(sent).rejects.toThrow('accepts no more messages: it is closed');
+    const refused: unknown = await sent.catch((error: unknown) => error);
+    expect(String(refused)).toContain('accepts no more messages: it is closed');
+    expect(errorCode(refused)).toBe('run_ended');
     gate.barrier.release();
     expect(await handle.result()).toMatchObject({ reason: 'closed', answer: /^re: hold/ });
   });

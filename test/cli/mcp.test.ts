@@ -146,10 +146,10 @@ describe('perdure as an MCP server', () => {
     const { value: list } = await server.call('agent_list', {});
     expect(list).toEqual({
       agents: [
-        { name: 'double', description: '' },
+        { name: 'double' },
         { name: 'clerk', description: 'does errands' },
-        { name: 'poet', description: '' },
-        { name: 'payout', description: '' },
+        { name: 'poet' },
+        { name: 'payout' },
       ],
     });
     const task = { agent: 'clerk', message: `errand ${randomUUID()}`, operation_id: randomUUID() };
@@ -241,6 +241,9 @@ describe('perdure as an MCP server', () => {
     };
     await vi.waitFor(isOver, { timeout: 30_000, interval: 100 });
     expect(await probeOwnServer(server, id)).toMatchObject({ done: true, status: 'cancelled' });
+    const late = { id, message: 'late', operation_id: randomUUID() };
+    expect(await server.call('agent_send', late)).toMatchObject({ code: 'run_ended' });
+    expect((await server.call('agent_cancel', { id, turn: 1 })).code).toBe('run_ended');
   });
 
   test('hosts a worker for a run on another task queue', async () => {

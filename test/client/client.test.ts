@@ -174,7 +174,9 @@ describe('an open run', () => {
     await expect(client.send(id, 'two', { start })).rejects.toThrow(
       `run ${id} has ended: it accepts no more messages, and its id is not reused`,
     );
-    await expect(client.send(id, 'two')).rejects.toThrow(`run ${id} has ended`);
+    const ended = { reason: 'run_ended', message: `run ${id} has ended` };
+    await expect(client.send(id, 'two')).rejects.toMatchObject(ended);
+    await expect(client.send(id, 'two', { start })).rejects.toMatchObject({ reason: 'run_ended' });
     // The server itself remembers the messages of the last segment.
     expect(await client.send(id, { message: 'one', id: 'm1' }, { start })).toMatchObject({
       turn: 1,

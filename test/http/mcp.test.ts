@@ -90,6 +90,16 @@ describe.each<Mode>(['auto', 'legacy'])('an official client (%s)', (mode) => {
     const said = messages.filter(({ role }) => role === 'user');
     expect(said).toMatchObject([{ by: 'ann' }, { by: 'ann' }]);
     expect((await call(client, 'agent_cancel', { id })).value).toEqual({ id, cancelled: 'run' });
+    await desk.client.result(id);
+    const late = await call(client, 'agent_send', { ...send, operation_id: operation() });
+    expect(late.text).toContain('code: run_ended');
+    const again = { message: 'x' };
+    const { status, body } = await desk.send(`/v1/runs/${id}/messages`, { body: again });
+    expect([status, body.error]).toEqual([
+      409,
+      expect.objectContaining({ code: 'run_ended', message: `run ${id} has ended` }),
+    ]);
+    expect(body.error).not.toHaveProperty('reason');
   });
 });
 

@@ -1,6 +1,6 @@
 import { basename, relative, sep } from 'node:path';
 import { CommanderError } from 'commander';
-import { NoServerError, PerdureError } from '../../core/errors.js';
+import { NoServerError, PerdureError, RefusedError } from '../../core/errors.js';
 import { commandLine, runCommands } from '../../core/requests/commands.js';
 import type { RunStatus } from '../../core/state/status.js';
 import { printable, shellLine, shellWord, visibleJson } from '../../core/text/text.js';
@@ -209,7 +209,10 @@ export function errorCode(error: unknown): ErrorCode {
   return code === 'unexpected' && grpcCode(error) !== null ? 'server' : code;
 }
 
+const RUN_ENDED = 'run_ended';
+
 function ownCode(error: Error): ErrorCode | null {
+  if (RefusedError.isInstance(error) && error.reason === RUN_ENDED) return RUN_ENDED;
   if (error instanceof CommandError || PerdureError.isInstance(error)) return error.code;
   return error instanceof CommanderError ? 'usage' : null;
 }

@@ -160,6 +160,7 @@ const FINAL: readonly RefusalReason[] = [
   'unknown_request',
   'wrong_digest',
   'not_a_decider',
+  'run_ended',
 ];
 
 /** Returns whether another decision about the same request may be accepted after an error. */

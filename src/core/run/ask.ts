@@ -110,7 +110,7 @@ export function askProblem(value: unknown): string | null {
   return checkFields('ask', value, CHECKS) ?? checkSize(value);
 }
 
-/** Why a run refuses a message. `reason`: only for a message that is a decision, or close to one. */
+/** Why a run refuses a message. `reason`: only for one that is a decision, or close to one, and at the end. */
 interface Refusal {
   readonly message: string;
   readonly reason?: RefusalReason;
@@ -133,8 +133,8 @@ export function askRefusal(
   { id, earlier = false, ...received }: Received,
 ): Refusal | null {
   if (findTurnOfMessage(state.inbox, id) !== null) return null;
-  const never = neverProblem(state, ask);
-  if (never !== null) return { message: never };
+  const never = neverRefusal(state, ask);
+  if (never !== null) return never;
   const answer = messageAnswer(state, ask, { ...received, earlier });
   if (answer.type === 'refused') return answer.refused;
   const message = nowProblem(state, ask, answer);
@@ -142,12 +142,15 @@ export function askRefusal(
 }
 
 /** Returns why the run refuses a message whatever it says about requests, or null. */
-function neverProblem(state: RunState, ask: Omit<Ask, 'id'>): string | null {
+function neverRefusal(state: RunState, ask: Omit<Ask, 'id'>): Refusal | null {
   const misfit = inputMisfit(state, ask) ?? textMisfit(state, ask);
-  if (misfit !== null) return misfit;
-  if (state.ending !== null) return `the run accepts no more messages: it is ${state.ending}`;
+  if (misfit !== null) return { message: misfit };
+  if (state.ending !== null) {
+    const message = `the run accepts no more messages: it is ${state.ending}`;
+    return { message, reason: 'run_ended' };
+  }
   if (!state.open && (getOutcome(state) !== null || closingReason(state) !== null)) {
-    return 'the run is ending: its turn is over';
+    return { message: 'the run is ending: its turn is over', reason: 'run_ended' };
   }
   return null;
 }

@@ -294,7 +294,9 @@ export type RefusalReason =
   /** For a message: it is close to an answer, but is none; the message says what can be answered. */
   | 'unclear'
   /** For a message: it must name the request and the digest that it answers. */
-  | 'unbound';
+  | 'unbound'
+  /** The run has ended, or is about to end. */
+  | 'run_ended';
 
 /** What the update `resolve` returns for each decision. */
 export interface DecisionReceipt {
