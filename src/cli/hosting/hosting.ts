@@ -141,6 +141,8 @@ export interface Hosting {
   ensure(): Promise<void>;
   /** Whether this process hosts the worker; false once a worker elsewhere has answered. */
   readonly isHosting: boolean;
+  /** Returns whether no worker but that of this process polls the queue now. */
+  isAlone(): Promise<boolean>;
   /** Aborts with the error if our worker dies. */
   readonly died: AbortSignal;
   /**
@@ -179,6 +181,16 @@ export function createHosting(
     ensure: () => (starting ??= startIfNeeded().finally(() => (starting = null))),
     get isHosting() {
       return !elsewhere;
+    },
+    async isAlone() {
+      if (elsewhere) return false;
+      const { listPollers, livePollers } = await import('../../temporal/pollers.js');
+      const client = await context.client();
+      const { namespace } = client.options;
+      // Only a hint depends on it, which the command can give without an answer of the server.
+      const pollers = await listPollers(client, { namespace, taskQueue }).catch(() => []);
+      const own = worker?.identity;
+      return livePollers(pollers, Date.now()).every(({ identity }) => identity === own);
     },
     died: death.signal,
     async stop() {

@@ -47,7 +47,7 @@ export async function withWorker<T>(
     const receipt = await send(start);
     // A paused run makes no progress anyway until it is resumed.
     const isPaused = decision === 'pause' || (view.state.paused && decision !== 'resume');
-    if (start !== null && !isIdle && !isPaused) {
+    if (start !== null && !isIdle && !isPaused && (await hosting.isAlone())) {
       const note = (command: string): void =>
         context.note(
           `No worker is running on task queue "${visible(taskQueue)}": ${decision} has taken effect, but the run makes no progress until one starts. ` +
