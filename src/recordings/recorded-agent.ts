@@ -124,6 +124,23 @@ function verdictKey({ name, arguments: args, parsed }: RequestedCall): string {
   return canonicalJson({ ...comparedCall({ name, arguments: parsed?.arguments ?? args }) });
 }
 
+/**
+ * Returns the tools of MCP servers that a recorded run of an agent has pinned, as far as the agent still
+ * gets them. Returns none for an agent that has no recorded run.
+ */
+export function pinnedMcpTools(recording: Recording, { name, mcp }: Agent): readonly Tool[] {
+  const asked = recordedVerdicts(recording);
+  const definition = recording.runs.find((run) => run.agent === name)?.definitions.at(-1);
+  const isKept = ({ mcp: from }: ToolDefinition): boolean =>
+    mcp.some(
+      ({ name: server, allowTools, denyTools }) =>
+        server === from?.server &&
+        (allowTools?.includes(from.tool) ?? true) &&
+        !denyTools.includes(from.tool),
+    );
+  return (definition?.tools ?? []).filter(isKept).map((tool) => toolOf(tool, asked));
+}
+
 /** The tool that workers add by themselves. */
 const READ_RESULT = 'read_result';
 

@@ -16,6 +16,7 @@ import {
   createDivergence,
   nearestCall,
 } from './divergence.js';
+import { pinnedMcpTools } from './recorded-agent.js';
 import {
   type OpenResult,
   abortOf,
@@ -55,8 +56,8 @@ interface RecordedTools {
 }
 
 /**
- * Returns the agent, and those that it calls, with tools that give the recorded results. Throws an
- * `InputError` for an agent with MCP servers, whose tools are not known here.
+ * Returns the agent, and those that it calls, with tools that give the recorded results. Those of MCP
+ * servers are as the run has pinned them, so no server is needed.
  */
 export function withRecordedTools(agent: Agent, given: RecordedTools): Agent {
   const { recording, live, found, idOf } = given;
@@ -66,18 +67,14 @@ export function withRecordedTools(agent: Agent, given: RecordedTools): Agent {
   const replace = (one: Agent): Agent => {
     const known = made.get(one);
     if (known !== undefined) return known;
-    if (one.mcp.length > 0) {
-      throw new InputError(
-        `agent "${one.name}": mcp: expected no MCP servers, got ${one.mcp.length}; a rerun connects to none, so runs of this agent cannot be executed again`,
-      );
-    }
     const own = { ...given, agent: one.name, results, verified };
-    const tools = one.tools.tools.map(
+    const tools = [...one.tools.tools, ...pinnedMcpTools(recording, one)].map(
       (tool) => live[tool.name] ?? { ...recordedTool(tool, own), ...recordedVerify(tool, own) },
     );
     const copy = {
       ...one,
       tools: createToolRegistry(tools),
+      mcp: [],
       agents: [] as readonly Agent[],
       retrieve: one.retrieve && {
         ...one.retrieve,

@@ -10,6 +10,7 @@ import { planAndExecute } from '../../src/graphs/plan-and-execute.js';
 import { text } from '../../src/graphs/values.js';
 import { mcpServer } from '../../src/mcp/mcp-server.js';
 import type { MemoryOptions } from '../../src/memory/run-in-memory.js';
+import type { Model } from '../../src/models/model.js';
 import type { Recording } from '../../src/recordings/recording.js';
 import { rerun } from '../../src/recordings/rerun.js';
 import {
@@ -349,13 +350,10 @@ describe('a rerun of the recorded run is the same', () => {
   });
 });
 
-test('a rerun does not miss what an MCP server has asked, since it connects to none', async () => {
+test('a rerun with the tools of an MCP server needs no server, nor what that has asked', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'perdure-rerun-'));
   const server = await serveAsking(join(folder, 'ledger.jsonl'));
-  onTestFinished(async () => {
-    await server.close();
-    await rm(folder, { recursive: true });
-  });
+  onTestFinished(() => rm(folder, { recursive: true }));
   const shop = mcpServer({ name: 'shop', transport: 'http', url: server.url });
   const agent = defineAgent({ name: 'clerk', instructions: 'Deploy.', mcp: [shop] });
   const recording = await record({
@@ -366,7 +364,21 @@ test('a rerun does not miss what an MCP server has asked, since it connects to n
       on: { request: { question: answer({ confirm: true }) } },
     },
   });
-  const again = await rerun(recording);
-  expect(again.divergence?.text ?? null).toBeNull();
-  expect(again.outcome).toMatchObject({ answer: 'Deployed.' });
+  await server.close();
+  const without = { ...agent, mcp: [{ ...shop, denyTools: ['deploy'] }] };
+  for (const options of [{}, { agent }]) {
+    const again = await rerun(recording, options);
+    expect(again.divergence?.text ?? null).toBeNull();
+    expect(again.outcome).toMatchObject({ answer: 'Deployed.' });
+  }
+  // As `evaluate` does it.
+  const model: Model = {
+    call: async ({ messages }) =>
+      messages.at(-1)?.role === 'tool' ? replyText('It is out.') : replyCall('shop__deploy', {}),
+  };
+  const other = await rerun(recording, { agent, model });
+  expect(other.divergence?.text ?? null).toBeNull();
+  expect(other.outcome).toMatchObject({ answer: 'It is out.' });
+  const denied = await rerun(recording, { agent: without });
+  expect(denied.divergence?.text).toContain('unknown_tool');
 });
