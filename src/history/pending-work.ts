@@ -9,7 +9,7 @@ import { callSummary, visible } from '../core/state/summaries.js';
 import { getOutcome, nothingSpent } from '../core/state/turn.js';
 import { isObject } from '../core/text/json.js';
 import { formatDuration } from '../core/text/text.js';
-import type { AttemptReport, Outcome } from '../core/transcript/outcome.js';
+import type { AttemptReport, FailReason, Outcome } from '../core/transcript/outcome.js';
 import { optionalTsToMs } from '../temporal/sdk-internals.js';
 import { payloadValue } from '../temporal/server-answers.js';
 import type { HistoryEvent } from './history-event.js';
@@ -190,19 +190,19 @@ export function endOfRun(run: Pick<RunReading, 'view' | 'terminatedWhy'>): EndOf
   if (ended === null || ended.how === 'continued') return null;
   const recorded = run.view.outcome ?? (state === null || state.open ? null : getOutcome(state));
   if (recorded !== null) return { reason: recorded.reason, outcome: recorded };
-  const message = messageOf(ended, run.terminatedWhy);
+  const end = { reason: outsideReason(ended), message: messageOf(ended, run.terminatedWhy) };
   const { steps, toolCalls, usage } = nothingSpent(null);
   const nothing = { answer: null, output: null, steps, toolCalls, usage, segments: 1 };
   return {
-    reason: outsideReason(ended),
+    reason: end.reason,
     outcome:
       state === null
-        ? { status: 'failed', reason: 'error', ...nothing, error: message }
-        : failed(state, { reason: 'error', message }),
+        ? { status: 'failed', reason: end.reason, ...nothing, error: end.message }
+        : failed(state, end),
   };
 }
 
-function outsideReason({ how }: EndedEvent): string {
+function outsideReason({ how }: EndedEvent): FailReason {
   if (how === 'terminated') return 'terminated';
   return how === 'timed_out' ? 'timed_out' : 'error';
 }

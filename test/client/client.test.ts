@@ -89,7 +89,11 @@ describe('a task run', () => {
     const run = await client.start('clerk', { open: true, id: newId() });
     const waiting = client.result(run);
     await rig.client.workflow.getHandle(run.id).terminate('enough');
-    expect(await waiting).toMatchObject({ status: 'failed', reason: 'error' });
+    const end = { status: 'failed', reason: 'terminated' };
+    expect(await waiting).toMatchObject(end);
+    expect(await client.result(run)).toMatchObject(end);
+    const { status, reason, outcome } = await client.status(run);
+    expect({ status, reason, outcome }).toMatchObject({ ...end, status: 'done', outcome: end });
   });
 
   test('with invalid input is refused before it starts, with field, value, and fix', async () => {

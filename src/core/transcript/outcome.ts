@@ -20,11 +20,14 @@ export const FAIL_REASONS = [
   'limit',
   'input',
   'error',
+  'terminated',
+  'timed_out',
 ] as const;
 /**
  * Why a turn failed: its output stayed invalid, the provider refused or filtered the reply, the reply was cut
  * off, the prompt outgrew the model's context, a limit was reached with `onLimit: 'fail'`, the input was
- * invalid, or an error occurred, which `error` of the outcome describes.
+ * invalid, or an error occurred, which `error` of the outcome describes. `terminated` and `timed_out`: Temporal
+ * ended the run.
  */
 export type FailReason = (typeof FAIL_REASONS)[number];
 
