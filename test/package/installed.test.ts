@@ -11,13 +11,25 @@ let project: FreshProject;
 
 beforeAll(async () => {
   project = await freshProject(sources);
+  const program = `${(await entryImports()).join('\n')}\nexport { e0 };\n`;
+  await writeFile(join(project.folder, 'src', 'entries.ts'), program);
 });
 afterAll(async () => await rm(project.folder, { recursive: true, force: true }));
+
+/** A line for each entry point of the package, which imports all of it. */
+async function entryImports(): Promise<readonly string[]> {
+  const path = join(project.folder, 'node_modules/perdure/package.json');
+  const { exports: entries } = JSON.parse(await readFile(path, 'utf8'));
+  return Object.keys(entries)
+    .filter((name) => !name.endsWith('.json'))
+    .map((name, at) => `import * as e${at} from '${name.replace(/^\./, 'perdure')}';`);
+}
 
 describe('the installed package', () => {
   test('adds agents to a worker of a fresh project: types, workflows, a run and its replay', async () => {
     const { compile, run, folder } = project;
     const queue = `own-${randomUUID()}`;
+    // Each entry point is imported, and the declarations of the package are checked as well.
     expect(await compile()).toEqual([]);
     const printed = JSON.parse(await run('node', 'dist/main.js', address, queue));
     expect(printed.outcome).toMatchObject({
@@ -74,19 +86,9 @@ describe('the installed package', () => {
 
   test('brings each entry point, and a configuration may import them all', async () => {
     const { run, folder } = project;
-    const manifest = JSON.parse(
-      await readFile(join(folder, 'node_modules/perdure/package.json'), 'utf8'),
-    );
-    const entries = Object.keys(manifest.exports).map((path) => path.replace(/^\./, 'perdure'));
-    const imports = entries
-      .filter((name) => !name.endsWith('.json'))
-      .map((name, index) => `import * as e${index} from '${name}';`);
+    const imports = await entryImports();
     await writeFile(join(folder, 'entries.mjs'), imports.join('\n'));
     await run('node', 'entries.mjs');
-    // With the declarations of the package checked as well.
-    await writeFile(join(folder, 'src', 'entries.ts'), `${imports.join('\n')}\nexport { e0 };\n`);
-    const { compile } = project;
-    expect(await compile()).toEqual([]);
     const config = [
       ...imports,
       "import { defineAgent, defineConfig } from 'perdure';",
