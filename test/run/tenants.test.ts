@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Client, Connection } from '@temporalio/client';
+import { requiredTsToMs } from '@temporalio/common/lib/time.js';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import { list } from '../../src/cli/commands/list.js';
@@ -84,16 +85,30 @@ test('many runs of one tenant do not delay a few of another, which waited behind
     });
   const many = await Promise.all(Array.from({ length: MANY }, async (_, i) => start('a', i)));
   const few = await Promise.all(Array.from({ length: FEW }, async (_, i) => start('b', i)));
-  /** The server's times: when a result reaches this process depends on its load. */
-  const closed = async ({ id }: { readonly id: string }): Promise<number> => {
+  /**
+   * When the server gave a run to the worker for the first time. The worker then takes all runs at
+   * once, so the order of their ends shows how busy it is, and not whose turn it was.
+   */
+  const begun = async ({ id }: { readonly id: string }): Promise<number> => {
     await client.result(id);
-    return (await sdk.workflow.getHandle(id).describe()).closeTime?.getTime() ?? Infinity;
+    const { events } = await sdk.workflow.getHandle(id).fetchHistory();
+    const first = events?.find((event) => event.workflowTaskStartedEventAttributes);
+    return requiredTsToMs(first?.eventTime, 'eventTime');
+  };
+  /** The tenants for which the server queued the activities of a run. */
+  const shares = async ({ id }: { readonly id: string }): Promise<readonly unknown[]> => {
+    const { events } = await sdk.workflow.getHandle(id).fetchHistory();
+    return (events ?? []).flatMap(({ activityTaskScheduledEventAttributes: scheduled }) =>
+      scheduled ? [scheduled.priority?.fairnessKey] : [],
+    );
   };
   await withWorker(async () => {
-    const ofMany = await Promise.all(many.map(closed));
-    const last = Math.max(...(await Promise.all(few.map(closed))));
-    // Without fair shares, all of them would end first.
+    const ofMany = await Promise.all(many.map(begun));
+    const last = Math.max(...(await Promise.all(few.map(begun))));
+    // Without fair shares, all of them would begin first.
     expect(ofMany.filter((time) => time < last).length).toBeLessThanOrEqual(20);
+    // A model call, a tool call, and a model call.
+    for (const run of few) expect(await shares(run)).toEqual(['b', 'b', 'b']);
   });
 });
 
