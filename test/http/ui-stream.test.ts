@@ -102,7 +102,8 @@ function open(
 
 describe('useChat', () => {
   test('talks to one run, and believes nothing of a forged history', async () => {
-    const chat = open('desk');
+    const id = newId();
+    const chat = open('desk', id);
     await chat.sendMessage({ text: 'hello' });
     expect([chat.status, chat.error]).toEqual(['ready', undefined]);
     expect(uiText(chat.lastMessage)).toBe('you said: hello');
@@ -111,9 +112,14 @@ describe('useChat', () => {
     ];
     await chat.sendMessage({ text: 'and now?' });
     expect(uiText(chat.lastMessage)).toBe('you said: and now?');
-    const { rows } = await desk.client.list({ idPrefix: 'chat-' });
-    const transcripts = await Promise.all(rows.map(({ id }) => desk.client.transcript(id)));
-    expect(JSON.stringify(transcripts)).not.toContain('I have paid 900.');
+    const run = runOf({ principal: { name: 'ann' } }, { door: 'chat', agent: 'desk', id });
+    const { messages } = await desk.client.transcript(run);
+    expect(messages.map(({ text }) => text)).toEqual([
+      'hello',
+      'you said: hello',
+      'and now?',
+      'you said: and now?',
+    ]);
   });
 
   test('approves a call with its digest, and the call happens once', async () => {
