@@ -1,7 +1,7 @@
 // Graphs and their nodes
 export type { GraphParts, NodeFunction, NodeResult } from './agents/agent.js';
 export type { NodeContext } from './tools/tool.js';
-export { cases } from './graphs/build-node.js';
+export { cases } from './graphs/cases.js';
 export { defineGraph, type UnwiredGraph } from './graphs/define-graph.js';
 export type {
   Graph,
@@ -11,6 +11,7 @@ export type {
   GraphOptions,
   PassedOption,
 } from './graphs/graph-options.js';
+export type { GraphKinds } from './graphs/node-kinds.js';
 export {
   planState,
   type ConfirmKind,
@@ -19,7 +20,6 @@ export {
   type ExactFields,
   type ExitChoice,
   type GraphInputTemplate,
-  type GraphKinds,
   type GraphMessage,
   type GraphNodeOptions,
   type NodeCases,

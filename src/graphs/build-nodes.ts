@@ -1,4 +1,3 @@
-import type { z } from 'zod';
 import { END, type GraphExit, type GraphNode } from '../core/definition/graph-definition.js';
 import { InputError } from '../core/errors.js';
 import { callsModel } from '../core/state/turn-definition.js';
@@ -7,68 +6,23 @@ import { show } from '../core/text/text.js';
 import type { McpServer } from '../mcp/mcp-server.js';
 import type { Tool } from '../tools/tool.js';
 import { likelyMeant } from '../validation/check-options.js';
-import { type KindName, buildNode } from './build-node.js';
 import type { GraphOptions } from './graph-options.js';
-import { NODE_OPTIONS } from './node-options.js';
-import type { BuiltNode } from './node-parts.js';
-import type { GraphKinds, NodeSpec } from './node-spec.js';
+import { NODE_KINDS } from './node-kinds.js';
+import { type BuiltNode, type Site, builderOf } from './node-options.js';
 import type { StateFields } from './state-schema.js';
 
-const made = new WeakSet<object>();
-
-/**
- * Returns the function that makes nodes of one kind. The options are checked once the nodes have
- * names.
- */
-function kindOf(kind: KindName): (options: object) => NodeSpec<never, never> {
-  return (options) => {
-    const spec = Object.freeze({ kind, options });
-    made.add(spec);
-    return spec;
-  };
-}
-
-const KINDS = Object.freeze({
-  run: kindOf('run'),
-  route: kindOf('route'),
-  choose: kindOf('choose'),
-  agent: kindOf('agent'),
-  graph: kindOf('graph'),
-  decide: kindOf('decide'),
-  tool: kindOf('tool'),
-  each: kindOf('each'),
-  confirm: kindOf('confirm'),
-  plan: kindOf('plan'),
-  execute: kindOf('execute'),
-  answer: kindOf('answer'),
-});
-
-/**
- * Returns the kinds that `nodes` receives. They are the same for all graphs; only their types
- * depend on the state.
- */
-export function kindsOf<Shape extends z.ZodObject>(): GraphKinds<Shape> {
-  return KINDS;
-}
-
-/** Returns a node's kind and options. Throws an `InputError` if no kind made the value. */
-function specOf(
-  where: string,
-  spec: unknown,
-): { readonly kind: KindName; readonly options: object } {
-  if (isObject(spec) && made.has(spec)) {
-    const { kind, options } = spec;
-    if (isKind(kind) && isObject(options)) return { kind, options };
-    throw new InputError(
-      `${where}: expected ${String(kind)}({…}), got ${String(kind)}(${show(options)})`,
-    );
+/** Returns how a node is built. Throws an `InputError` if no kind made the value. */
+function builderAt(where: string, spec: unknown): (site: Site) => BuiltNode {
+  const build = isObject(spec) ? builderOf(spec) : undefined;
+  if (!isObject(spec) || build === undefined) {
+    const kinds = Object.keys(NODE_KINDS).join(', ');
+    throw new InputError(`${where}: expected a node made by one of ${kinds}, got ${show(spec)}`);
   }
-  const kinds = Object.keys(NODE_OPTIONS).join(', ');
-  throw new InputError(`${where}: expected a node made by one of ${kinds}, got ${show(spec)}`);
-}
-
-function isKind(kind: unknown): kind is KindName {
-  return typeof kind === 'string' && Object.hasOwn(NODE_OPTIONS, kind);
+  const { kind, options } = spec;
+  if (isObject(options)) return build;
+  throw new InputError(
+    `${where}: expected ${String(kind)}({…}), got ${String(kind)}(${show(options)})`,
+  );
 }
 
 const NAME = /^[a-zA-Z][\w-]{0,39}$/;
@@ -222,8 +176,8 @@ export function buildNodes(given: Given): ReadonlyMap<string, BuiltNode> {
   const nodes = entries.map(([name, spec]): [string, BuiltNode] => {
     checkName(`graph "${graph}": nodes`, name);
     const where = `graph "${graph}": node "${name}"`;
-    const { kind, options } = specOf(where, spec);
-    const node = buildNode(kind, options, { where, fields });
+    const node = builderAt(where, spec)({ where, fields });
+    const { kind } = node.kind;
     if (kind === 'route' || kind === 'choose') checkExitNames(where, node);
     return [name, withModel(where, given, node)];
   });

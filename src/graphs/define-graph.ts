@@ -1,15 +1,15 @@
 import type { z } from 'zod';
 import type { AnswerContract } from '../agents/agent-parts.js';
-import type { Agent, CalledAgent, NodeFunction } from '../agents/agent.js';
+import type { Agent, AgentOptions, CalledAgent, NodeFunction } from '../agents/agent.js';
 import { callingTool, defineAgent } from '../agents/define-agent.js';
 import { isAgent } from '../agents/options.js';
-import type { GraphDefinition, GraphNode } from '../core/definition/graph-definition.js';
+import type { GraphDefinition, GraphNode, PlanNode } from '../core/definition/graph-definition.js';
 import { InputError } from '../core/errors.js';
 import { callsModel } from '../core/state/turn-definition.js';
 import type { JsonObject } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
 import type { Tool } from '../tools/tool.js';
-import { buildNodes, kindsOf, unknownNode, wireNodes } from './build-nodes.js';
+import { buildNodes, unknownNode, wireNodes } from './build-nodes.js';
 import {
   type GraphOf,
   type GraphOptions,
@@ -17,7 +17,8 @@ import {
   checkGraph,
   passedOptions,
 } from './graph-options.js';
-import { type BuiltNode, planningOf, withPlanning } from './node-parts.js';
+import type { BuiltNode } from './node-options.js';
+import { kindsOf } from './node-kinds.js';
 import type { GraphWiring, NodeSpec } from './node-spec.js';
 import {
   type StateFields,
@@ -184,6 +185,50 @@ function agentOf(
     ...passedOptions(options),
   });
   return { ...agent, agents: servedAgents(name, nodes, called) };
+}
+
+/** Returns how the graph plans; undefined if it does not. All its plan nodes share one prompt. */
+function planningOf(nodes: ReadonlyMap<string, BuiltNode>): PlanNode['planning'] | undefined {
+  const kinds = [...nodes.values()].flatMap(({ kind }) => (kind.kind === 'plan' ? [kind] : []));
+  return kinds[0]?.planning;
+}
+
+/** Adds the instructions for planning; a template gets them verbatim. */
+function withPlanning(
+  given: AgentOptions['instructions'],
+  planning: PlanNode['planning'] | undefined,
+): AgentOptions['instructions'] {
+  const added = planInstructions(planning);
+  return typeof given === 'string' && added !== '' ? `${given}\n\n${added}` : given;
+}
+
+/** `key`: the property of a reference that holds the id of the action. */
+const references = (key: string): string =>
+  `Where an argument needs the result of an earlier action, write {"${key}":"a1","path":"data.id"} in its ` +
+  'place. `path` selects a part of the result; leave it empty to use the whole result. Never guess an id that a ' +
+  'result will have. Refer only to actions of this plan, and only to earlier ones.';
+
+const SCHEMA =
+  'You plan, and the system executes. When you are asked for a plan, answer only with JSON such as ' +
+  '{"actions":[{"id":"a1","tool":"NAME","arguments":{…},"after":[]}]}. Each action is one tool call ' +
+  "with arguments that match the tool's schema. List in `after` the actions that must finish first, in " +
+  'addition to those that the arguments refer to; independent actions run in parallel. If there is ' +
+  'nothing to do, answer {"actions":[],"answer":"…"} with your answer to the user.';
+
+const CATALOG =
+  'You plan, and the system executes. Find the tools that you need, then call each with invoke_tool, in ' +
+  'the order in which the actions should happen. Read-only calls are executed immediately, and you get ' +
+  'their results as r1, r2, …, in the order of the calls. All other calls are added to the plan and have ' +
+  'no result yet. When the plan is complete, say in one sentence what it does. If there is nothing to do, answer the user.';
+
+const CONSENT =
+  'The system asks for approval where needed. Plan what was requested, and do not ask for consent yourself.';
+
+/** Returns the planning instructions for a graph's model; empty for a graph without a plan. */
+function planInstructions(planning: PlanNode['planning'] | undefined): string {
+  if (planning === undefined) return '';
+  const isSchema = planning === 'schema';
+  return [isSchema ? SCHEMA : CATALOG, references(isSchema ? 'from' : '$ref'), CONSENT].join('\n');
 }
 
 /** Returns the agents that a graph's model may call, and the tools for that. */

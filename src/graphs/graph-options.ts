@@ -11,7 +11,8 @@ import {
   checkOptions,
   expected,
 } from '../validation/check-options.js';
-import type { GraphKinds, NodeSpec } from './node-spec.js';
+import type { GraphKinds } from './node-kinds.js';
+import type { NodeSpec } from './node-spec.js';
 import type { GraphFieldOf, GraphPatchOf, GraphStateOf } from './values.js';
 
 /** The options of an agent that a graph has, too. Most of them affect only its model calls. */

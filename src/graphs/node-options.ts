@@ -1,10 +1,13 @@
 import { z } from 'zod';
+import type { AnswerContract } from '../agents/agent-parts.js';
 import type { Agent, NodeFunction, NodeResult } from '../agents/agent.js';
 import { isAgent } from '../agents/options.js';
+import type { NodeKind } from '../core/definition/graph-definition.js';
 import { type Json, isObject } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
 import { type NodeContext, type Tool, isTool } from '../tools/tool.js';
-import { durableDuration, expected, timerDuration } from '../validation/check-options.js';
+import { checkOptions, expected, timerDuration } from '../validation/check-options.js';
+import type { NodeSpec } from './node-spec.js';
 import { type StateFields, checkedPatch, parsedState } from './state-schema.js';
 import { returnedJson } from './values.js';
 
@@ -63,130 +66,102 @@ export function eachFunction(
   };
 }
 
-const MAX_ATTEMPTS = 100;
+export const MAX_ATTEMPTS = 100;
 const MAX_VISITS = 10_000;
 const MAX_LABEL_CHARACTERS = 200;
-const MAX_AT_ONCE = 50;
-const MAX_ACTIONS = 500;
+export const MAX_AT_ONCE = 50;
 
-const authorFunction = expected<AuthorFunction>(
+export const authorFunction = expected<AuthorFunction>(
   'a function',
   (value) => typeof value === 'function',
 );
-const agentName = expected<string | Agent>(
+export const agentName = expected<string | Agent>(
   'the name of an agent or an agent',
   (value) => isAgent(value) || (typeof value === 'string' && /^[\w.-]{1,64}$/.test(value)),
 );
-const toolName = expected<string | Tool>(
+export const toolName = expected<string | Tool>(
   'the name of a tool or a tool; make it with defineTool({…})',
   (value) => isTool(value) || (typeof value === 'string' && value !== ''),
 );
 
-const outputType = expected<z.ZodType>(
+export const outputType = expected<z.ZodType>(
   'a zod type of the reply, such as z.object({…})',
   (value) => value instanceof z.ZodType,
 );
 
-const common = {
+export const commonOptions = {
   label: z.string().min(1).max(MAX_LABEL_CHARACTERS).optional(),
   maxVisits: z.int().min(1).max(MAX_VISITS).optional(),
 };
-const worker = {
+export const workerOptions = {
   attempts: z.int().min(1).max(MAX_ATTEMPTS).optional(),
   timeout: timerDuration.optional(),
 };
-const save = { save: z.string().optional() };
+export const saveOption = { save: z.string().optional() };
 
-/** The options of each kind of node. A caller may be JavaScript, so types alone are not enough. */
-export const NODE_OPTIONS = {
-  run: z.strictObject({ run: authorFunction, ...worker, ...common }),
-  route: z.strictObject({
-    exits: z.array(z.string()).min(1).max(MAX_AT_ONCE),
-    run: authorFunction,
-    ...worker,
-    ...common,
-  }),
-  choose: z.strictObject({ on: authorFunction, ...common }),
-  agent: z.strictObject({
-    agent: agentName,
-    message: authorFunction.optional(),
-    prompt: z.string().optional(),
-    args: authorFunction.optional(),
-    continues: z.literal(true).optional(),
-    timeout: timerDuration.optional(),
-    ...save,
-    ...common,
-  }),
-  graph: z.strictObject({
-    graph: agentName,
-    input: authorFunction,
-    timeout: timerDuration.optional(),
-    ...save,
-    ...common,
-  }),
-  decide: z.strictObject({
-    tools: z.array(z.string()).optional(),
-    toolChoice: z.enum(['auto', 'required']).optional(),
-    message: authorFunction.optional(),
-    output: outputType.optional(),
-    attempts: z.int().min(1).max(MAX_ATTEMPTS).optional(),
-    ...save,
-    ...common,
-  }),
-  plan: z.strictObject({
-    save: z.string(),
-    answer: z.string().optional(),
-    planning: z.enum(['schema', 'catalog']).optional(),
-    maxActions: z.int().min(1).max(MAX_ACTIONS).optional(),
-    attempts: z.int().min(1).max(MAX_ATTEMPTS).optional(),
-    ...common,
-  }),
-  execute: z.strictObject({
-    plan: z.string(),
-    save: z.string(),
-    atOnce: z.int().min(1).max(MAX_AT_ONCE).optional(),
-    timeout: timerDuration.optional(),
-    onFailedDependency: z.enum(['skip', 'fail', 'null']).optional(),
-    ...common,
-  }),
-  answer: z.strictObject({
-    save: z.string(),
-    plan: z.string().optional(),
-    results: z.string().optional(),
-    ...common,
-  }),
-  tool: z.strictObject({
-    tool: toolName,
-    arguments: authorFunction.optional(),
-    ...worker,
-    ...save,
-    ...common,
-  }),
-  each: z.strictObject({
-    over: authorFunction,
-    atOnce: z.int().min(1).max(MAX_AT_ONCE).optional(),
-    run: authorFunction.optional(),
-    agent: agentName.optional(),
-    message: authorFunction.optional(),
-    prompt: z.string().optional(),
-    args: authorFunction.optional(),
-    graph: agentName.optional(),
-    input: authorFunction.optional(),
-    tool: toolName.optional(),
-    arguments: authorFunction.optional(),
-    ...worker,
-    ...save,
-    ...common,
-  }),
-  confirm: z.strictObject({
-    show: authorFunction.optional(),
-    plan: z.string().optional(),
-    expires: durableDuration.optional(),
-    ...common,
-  }),
-};
+/** A node that is complete except for the targets of its exits. */
+export interface BuiltNode {
+  readonly kind: NodeKind;
+  /**
+   * The exits that must be wired; null for a `decide`, whose exits are named after the graph's
+   * tools.
+   */
+  readonly exits: readonly string[] | null;
+  /** The exits that may stay unwired. */
+  readonly optional: readonly string[];
+  readonly common: { readonly label?: string; readonly maxVisits?: number };
+  readonly run?: NodeFunction;
+  /** The contract for the replies of a `decide`. */
+  readonly output?: AnswerContract;
+  /** The tools that a `decide` lists; absent if it lists none. */
+  readonly named?: readonly string[];
+  readonly agents: readonly Agent[];
+  readonly tools: readonly Tool[];
+}
 
-/** The checked options of one kind of node. */
-export type OptionsOf<Kind extends keyof typeof NODE_OPTIONS> = z.output<
-  (typeof NODE_OPTIONS)[Kind]
->;
+/** Where a node is built. */
+export interface Site {
+  /** The start of each error message: `graph "mail": node "ask"`. */
+  readonly where: string;
+  readonly fields: StateFields;
+}
+
+/** What the builder of a kind returns. */
+export type Parts<Kind extends NodeKind['kind']> = Pick<BuiltNode, 'exits' | 'optional'> &
+  Partial<BuiltNode> & { readonly kind: Extract<NodeKind, { kind: Kind }> };
+
+/** What a call such as `run({…})` of an author becomes once the node has a name. */
+const made = new WeakMap<object, (site: Site) => BuiltNode>();
+
+/** Returns how a node is built; undefined if no kind made the value. */
+export function builderOf(spec: object): ((site: Site) => BuiltNode) | undefined {
+  return made.get(spec);
+}
+
+/**
+ * Returns the function with which authors make nodes of one kind. The options are checked once the
+ * nodes have names. A caller may be JavaScript, so types alone are not enough.
+ */
+export function nodeKind<Kind extends NodeKind['kind'], Options extends object>(
+  kind: Kind,
+  schema: z.ZodType<Options>,
+  build: (options: Options, site: Site) => Parts<Kind>,
+): (options: object) => NodeSpec<never, never> {
+  return (options) => {
+    const spec = Object.freeze({ kind, options });
+    made.set(spec, (site) => {
+      checkOptions(site.where, { schema, options });
+      const { label, maxVisits } = z.object(commonOptions).parse(options);
+      return {
+        agents: [],
+        tools: [],
+        ...build(schema.parse(options), site),
+        common: {
+          ...(label !== undefined && { label }),
+          ...(maxVisits !== undefined && { maxVisits }),
+        },
+      };
+    });
+    return spec;
+  };
+}

@@ -1,50 +1,24 @@
 import { z } from 'zod';
-import { type AnswerContract, answerContract } from '../agents/agent-parts.js';
-import type { Agent, AgentOptions, NodeFunction } from '../agents/agent.js';
-import type { NodeKind, PlanNode, WorkerNode } from '../core/definition/graph-definition.js';
+import { answerContract } from '../agents/agent-parts.js';
+import type { Agent } from '../agents/agent.js';
+import type { WorkerNode } from '../core/definition/graph-definition.js';
 import { InputError } from '../core/errors.js';
 import type { Json } from '../core/text/json.js';
 import type { Tool } from '../tools/tool.js';
-import { nearestFirst } from '../validation/check-options.js';
-import type { AuthorFunction, OptionsOf } from './node-options.js';
+import { durableDuration, nearestFirst, timerDuration } from '../validation/check-options.js';
 import {
-  type SavedResult,
-  type StateFields,
-  assertHolds,
-  checkPaths,
-  unknownField,
-} from './state-schema.js';
+  type AuthorFunction,
+  MAX_ATTEMPTS,
+  MAX_AT_ONCE,
+  type Site,
+  authorFunction,
+  commonOptions,
+  nodeKind,
+  outputType,
+  saveOption,
+} from './node-options.js';
+import { type SavedResult, assertHolds, checkPaths, unknownField } from './state-schema.js';
 import { pathTo, templateOf } from './values.js';
-
-/** A node that is complete except for the targets of its exits. */
-export interface BuiltNode {
-  readonly kind: NodeKind;
-  /**
-   * The exits that must be wired; null for a `decide`, whose exits are named after the graph's
-   * tools.
-   */
-  readonly exits: readonly string[] | null;
-  /** The exits that may stay unwired. */
-  readonly optional: readonly string[];
-  readonly common: { readonly label?: string; readonly maxVisits?: number };
-  readonly run?: NodeFunction;
-  /** The contract for the replies of a `decide`. */
-  readonly output?: AnswerContract;
-  /** The tools that a `decide` lists; absent if it lists none. */
-  readonly named?: readonly string[];
-  readonly agents: readonly Agent[];
-  readonly tools: readonly Tool[];
-}
-
-/** Where a node is built. */
-export interface Site {
-  /** The start of each error message: `graph "mail": node "ask"`. */
-  readonly where: string;
-  readonly fields: StateFields;
-}
-
-/** What the builder of a kind returns. */
-export type Parts = Pick<BuiltNode, 'kind' | 'exits' | 'optional'> & Partial<BuiltNode>;
 
 /**
  * Returns `save`. Throws an `InputError` if the state has no such field, or if the field cannot hold
@@ -201,175 +175,179 @@ export function limitsOf({ timeout, attempts }: NodeLimits): Partial<WorkerNode>
 }
 
 const ATTEMPTS = 5;
-const MAX_ACTIONS = 200;
+const ACTIONS = 200;
+const MAX_ACTIONS = 500;
 const ACTION_MS = 30_000;
 
-/** Builds a `decide` node, which chooses a tool or replies under a schema. */
-export function decideParts(options: OptionsOf<'decide'>, site: Site): Parts {
-  const { tools, toolChoice, output, attempts, save, message } = options;
-  const common = {
-    kind: 'decide',
-    ...saveField(site, save, output ?? 'a text'),
-    ...(message !== undefined && { message: computed(site, 'message', message) }),
-  } as const;
-  if (output === undefined) {
-    if (attempts !== undefined) {
+/** A `decide` node, which chooses a tool or replies under a schema. */
+export const decideKind = nodeKind(
+  'decide',
+  z.strictObject({
+    tools: z.array(z.string()).optional(),
+    toolChoice: z.enum(['auto', 'required']).optional(),
+    message: authorFunction.optional(),
+    output: outputType.optional(),
+    attempts: z.int().min(1).max(MAX_ATTEMPTS).optional(),
+    ...saveOption,
+    ...commonOptions,
+  }),
+  (options, site) => {
+    const { tools, toolChoice, output, attempts, save, message } = options;
+    const common = {
+      kind: 'decide',
+      ...saveField(site, save, output ?? 'a text'),
+      ...(message !== undefined && { message: computed(site, 'message', message) }),
+    } as const;
+    if (output === undefined) {
+      if (attempts !== undefined) {
+        throw new InputError(
+          `${site.where}: attempts: expected \`output\` with it, got none; remove it`,
+        );
+      }
+      return {
+        kind: { ...common, ...(toolChoice === 'required' && { toolChoice }) },
+        exits: null,
+        optional: ['capped'],
+        ...(tools !== undefined && { named: tools }),
+      };
+    }
+    if (tools !== undefined) {
       throw new InputError(
-        `${site.where}: attempts: expected \`output\` with it, got none; remove it`,
+        `${site.where}: tools: expected none with \`output\`, got some; remove one of the two`,
+      );
+    }
+    if (toolChoice !== undefined) {
+      throw new InputError(
+        `${site.where}: toolChoice: expected none with \`output\`, got "${toolChoice}"; remove one of the two`,
+      );
+    }
+    const contract = withOptionName(site.where, 'output', () => answerContract(site.where, output));
+    const { definition } = contract;
+    if (definition.type !== 'json')
+      throw new InputError(`${site.where}: output: expected a zod type`);
+    const { name, schema } = definition;
+    return {
+      kind: { ...common, output: { name, schema, attempts: attempts ?? ATTEMPTS } },
+      exits: ['done'],
+      optional: ['failed', 'capped'],
+      output: contract,
+    };
+  },
+);
+
+/** A `confirm` node, for a text or for a whole plan. */
+export const confirmKind = nodeKind(
+  'confirm',
+  z.strictObject({
+    show: authorFunction.optional(),
+    plan: z.string().optional(),
+    expires: durableDuration.optional(),
+    ...commonOptions,
+  }),
+  (options, site) => {
+    const { show, plan, expires } = options;
+    if (show === undefined && plan === undefined) {
+      throw new InputError(
+        `${site.where}: expected \`show\` or \`plan\`, got none; specify what to confirm`,
       );
     }
     return {
-      kind: { ...common, ...(toolChoice === 'required' && { toolChoice }) },
-      exits: null,
+      kind: {
+        kind: 'confirm',
+        show: show === undefined ? '' : computed(site, 'show', show),
+        ...(expires !== undefined && { expiresMs: expires }),
+        ...(plan !== undefined && { plan: fieldOf(site, 'plan', plan) }),
+      },
+      exits: [
+        'yes',
+        'no',
+        ...(plan === undefined ? [] : ['some', 'edit']),
+        ...(expires === undefined ? [] : ['expired']),
+      ],
       optional: ['capped'],
-      ...(tools !== undefined && { named: tools }),
     };
-  }
-  if (tools !== undefined) {
-    throw new InputError(
-      `${site.where}: tools: expected none with \`output\`, got some; remove one of the two`,
-    );
-  }
-  if (toolChoice !== undefined) {
-    throw new InputError(
-      `${site.where}: toolChoice: expected none with \`output\`, got "${toolChoice}"; remove one of the two`,
-    );
-  }
-  const contract = withOptionName(site.where, 'output', () => answerContract(site.where, output));
-  const { definition } = contract;
-  if (definition.type !== 'json')
-    throw new InputError(`${site.where}: output: expected a zod type`);
-  const { name, schema } = definition;
-  return {
-    kind: { ...common, output: { name, schema, attempts: attempts ?? ATTEMPTS } },
-    exits: ['done'],
-    optional: ['failed', 'capped'],
-    output: contract,
-  };
-}
+  },
+);
 
-/** Builds a `confirm` node for a text or for a whole plan. */
-export function confirmParts(options: OptionsOf<'confirm'>, site: Site): Parts {
-  const { show, plan, expires } = options;
-  if (show === undefined && plan === undefined) {
-    throw new InputError(
-      `${site.where}: expected \`show\` or \`plan\`, got none; specify what to confirm`,
-    );
-  }
-  return {
-    kind: {
-      kind: 'confirm',
-      show: show === undefined ? '' : computed(site, 'show', show),
-      ...(expires !== undefined && { expiresMs: expires }),
-      ...(plan !== undefined && { plan: fieldOf(site, 'plan', plan) }),
-    },
-    exits: [
-      'yes',
-      'no',
-      ...(plan === undefined ? [] : ['some', 'edit']),
-      ...(expires === undefined ? [] : ['expired']),
-    ],
-    optional: ['capped'],
-  };
-}
+export const planKind = nodeKind(
+  'plan',
+  z.strictObject({
+    save: z.string(),
+    answer: z.string().optional(),
+    planning: z.enum(['schema', 'catalog']).optional(),
+    maxActions: z.int().min(1).max(MAX_ACTIONS).optional(),
+    attempts: z.int().min(1).max(MAX_ATTEMPTS).optional(),
+    ...commonOptions,
+  }),
+  (options, site) => {
+    const { save, answer, planning, maxActions = ACTIONS, attempts = ATTEMPTS } = options;
+    return {
+      kind: {
+        kind: 'plan',
+        planning: planning ?? 'schema',
+        save: fieldOf(site, 'save', save, 'an object'),
+        ...(answer !== undefined && { answer: fieldOf(site, 'answer', answer, 'a text') }),
+        maxActions,
+        attempts,
+      },
+      exits: ['planned', 'answered'],
+      optional: ['failed', 'capped'],
+    };
+  },
+);
 
-/** Builds a `plan` node. */
-export function planParts(options: OptionsOf<'plan'>, site: Site): Parts {
-  const { save, answer, planning, maxActions = MAX_ACTIONS, attempts = ATTEMPTS } = options;
-  return {
-    kind: {
-      kind: 'plan',
-      planning: planning ?? 'schema',
-      save: fieldOf(site, 'save', save, 'an object'),
-      ...(answer !== undefined && { answer: fieldOf(site, 'answer', answer, 'a text') }),
-      maxActions,
-      attempts,
-    },
-    exits: ['planned', 'answered'],
-    optional: ['failed', 'capped'],
-  };
-}
+export const executeKind = nodeKind(
+  'execute',
+  z.strictObject({
+    plan: z.string(),
+    save: z.string(),
+    atOnce: z.int().min(1).max(MAX_AT_ONCE).optional(),
+    timeout: timerDuration.optional(),
+    onFailedDependency: z.enum(['skip', 'fail', 'null']).optional(),
+    ...commonOptions,
+  }),
+  (options, site) => {
+    const {
+      plan,
+      save,
+      atOnce = 5,
+      timeout: timeoutMs = ACTION_MS,
+      onFailedDependency = 'skip',
+    } = options;
+    return {
+      kind: {
+        kind: 'execute',
+        plan: fieldOf(site, 'plan', plan),
+        save: fieldOf(site, 'save', save, 'an object'),
+        atOnce,
+        timeoutMs,
+        onFailedDependency,
+      },
+      exits: ['done', 'some_failed'],
+      optional: ['capped'],
+    };
+  },
+);
 
-/** Builds an `execute` node. */
-export function executeParts(options: OptionsOf<'execute'>, site: Site): Parts {
-  const {
-    plan,
-    save,
-    atOnce = 5,
-    timeout: timeoutMs = ACTION_MS,
-    onFailedDependency = 'skip',
-  } = options;
-  return {
-    kind: {
-      kind: 'execute',
-      plan: fieldOf(site, 'plan', plan),
-      save: fieldOf(site, 'save', save, 'an object'),
-      atOnce,
-      timeoutMs,
-      onFailedDependency,
-    },
-    exits: ['done', 'some_failed'],
-    optional: ['capped'],
-  };
-}
-
-/** Builds an `answer` node. */
-export function answerParts(options: OptionsOf<'answer'>, site: Site): Parts {
-  const { save, plan, results } = options;
-  return {
-    kind: {
-      kind: 'answer',
-      save: fieldOf(site, 'save', save, 'a text'),
-      ...(plan !== undefined && { plan: fieldOf(site, 'plan', plan) }),
-      ...(results !== undefined && { results: fieldOf(site, 'results', results) }),
-    },
-    exits: ['done'],
-    optional: ['capped'],
-  };
-}
-
-/** Returns how the graph plans; undefined if it does not. All its plan nodes share one prompt. */
-export function planningOf(
-  nodes: ReadonlyMap<string, BuiltNode>,
-): PlanNode['planning'] | undefined {
-  const kinds = [...nodes.values()].flatMap(({ kind }) => (kind.kind === 'plan' ? [kind] : []));
-  return kinds[0]?.planning;
-}
-
-/** Adds the instructions for planning; a template gets them verbatim. */
-export function withPlanning(
-  given: AgentOptions['instructions'],
-  planning: PlanNode['planning'] | undefined,
-): AgentOptions['instructions'] {
-  const added = planInstructions(planning);
-  return typeof given === 'string' && added !== '' ? `${given}\n\n${added}` : given;
-}
-
-/** `key`: the property of a reference that holds the id of the action. */
-const references = (key: string): string =>
-  `Where an argument needs the result of an earlier action, write {"${key}":"a1","path":"data.id"} in its ` +
-  'place. `path` selects a part of the result; leave it empty to use the whole result. Never guess an id that a ' +
-  'result will have. Refer only to actions of this plan, and only to earlier ones.';
-
-const SCHEMA =
-  'You plan, and the system executes. When you are asked for a plan, answer only with JSON such as ' +
-  '{"actions":[{"id":"a1","tool":"NAME","arguments":{…},"after":[]}]}. Each action is one tool call ' +
-  "with arguments that match the tool's schema. List in `after` the actions that must finish first, in " +
-  'addition to those that the arguments refer to; independent actions run in parallel. If there is ' +
-  'nothing to do, answer {"actions":[],"answer":"…"} with your answer to the user.';
-
-const CATALOG =
-  'You plan, and the system executes. Find the tools that you need, then call each with invoke_tool, in ' +
-  'the order in which the actions should happen. Read-only calls are executed immediately, and you get ' +
-  'their results as r1, r2, …, in the order of the calls. All other calls are added to the plan and have ' +
-  'no result yet. When the plan is complete, say in one sentence what it does. If there is nothing to do, answer the user.';
-
-const CONSENT =
-  'The system asks for approval where needed. Plan what was requested, and do not ask for consent yourself.';
-
-/** Returns the planning instructions for a graph's model; empty for a graph without a plan. */
-function planInstructions(planning: PlanNode['planning'] | undefined): string {
-  if (planning === undefined) return '';
-  const isSchema = planning === 'schema';
-  return [isSchema ? SCHEMA : CATALOG, references(isSchema ? 'from' : '$ref'), CONSENT].join('\n');
-}
+export const answerKind = nodeKind(
+  'answer',
+  z.strictObject({
+    save: z.string(),
+    plan: z.string().optional(),
+    results: z.string().optional(),
+    ...commonOptions,
+  }),
+  (options, site) => {
+    const { save, plan, results } = options;
+    return {
+      kind: {
+        kind: 'answer',
+        save: fieldOf(site, 'save', save, 'a text'),
+        ...(plan !== undefined && { plan: fieldOf(site, 'plan', plan) }),
+        ...(results !== undefined && { results: fieldOf(site, 'results', results) }),
+      },
+      exits: ['done'],
+      optional: ['capped'],
+    };
+  },
+);

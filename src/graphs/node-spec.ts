@@ -1,9 +1,8 @@
 import { z } from 'zod';
 import type { Agent } from '../agents/agent.js';
-import type { Typed, TypedInput } from '../core/definition/agent-types.js';
 import type { Predicate } from '../core/definition/predicate.js';
 import type { ActionResult, Plan } from '../core/plan/plan.js';
-import { type Json, isObject } from '../core/text/json.js';
+import { isObject } from '../core/text/json.js';
 import type { Duration } from '../core/text/text.js';
 import type { NodeContext, Tool } from '../tools/tool.js';
 import type {
@@ -119,7 +118,8 @@ export interface NodeCases<Names extends string = string> {
 }
 
 type Message = string | GraphText | GraphPathOf<unknown>;
-type Place<Shape extends z.ZodObject> = GraphPath<GraphStateOf<Shape>>;
+/** A place in the state of a graph. */
+export type Place<Shape extends z.ZodObject> = GraphPath<GraphStateOf<Shape>>;
 
 /** The input of an agent call: a message, or one of its named prompts with arguments. */
 export type GraphMessage<Places extends readonly unknown[]> =
@@ -150,109 +150,8 @@ export type EachAction<Shape extends z.ZodObject, Item> =
       arguments(state: Place<Shape>, item: GraphPath<Item>): GraphTemplate;
     } & NodeFunctionOptions);
 
-type Capped = 'failed' | 'capped';
-
-/** The kinds of nodes, as `nodes` of `defineGraph` receives them. */
-export interface GraphKinds<Shape extends z.ZodObject> {
-  /** Runs a function on the worker that returns a patch of the state. */
-  readonly run: <Patch extends GraphPatchOf<Shape>>(
-    options: {
-      run(
-        state: GraphStateOf<Shape>,
-        context: NodeContext,
-      ): Promise<ExactFields<Patch, GraphPatchOf<Shape>>>;
-    } & NodeFunctionOptions &
-      GraphNodeOptions,
-  ) => NodeSpec<'done', Capped>;
-  /** Runs a function on the worker that chooses one of the exits. */
-  readonly route: <const Exits extends readonly string[]>(
-    options: {
-      readonly exits: Exits;
-      run(
-        state: GraphStateOf<Shape>,
-        context: RouteContext<Shape, Exits[number]>,
-      ): Promise<ExitChoice<Exits[number]>> | ExitChoice<Exits[number]>;
-    } & NodeFunctionOptions &
-      GraphNodeOptions,
-  ) => NodeSpec<Exits[number], Capped>;
-  /**
-   * Leaves through the first case that holds, or through `else` if none does. The cases are data.
-   */
-  readonly choose: <Names extends string>(
-    options: { on(state: Place<Shape>): NodeCases<Names> } & GraphNodeOptions,
-  ) => NodeSpec<Names | 'else', 'capped'>;
-  /** Runs an agent. */
-  readonly agent: <Value = Json>(
-    options: {
-      readonly agent: string | (Agent & Typed<Value>);
-      /** Each visit continues the conversation of the previous visit in the same run. */
-      readonly continues?: true;
-      /**
-       * How long the run may take, as ms or words such as '5 minutes'; then it stops, with its best
-       * answer.
-       */
-      readonly timeout?: Duration;
-    } & GraphMessage<[state: Place<Shape>]> &
-      // A named prompt may have an output of its own.
-      (
-        | ({ readonly prompt: string } & NodeSaveOptions<Shape>)
-        | ({ readonly prompt?: never } & NodeSaveOptions<
-            Shape,
-            GraphFieldHolding<Shape, NoInfer<Value>>
-          >)
-      ) &
-      GraphNodeOptions,
-  ) => NodeSpec<'done' | 'stopped' | 'failed', 'capped'>;
-  /** Runs another graph. */
-  readonly graph: <Input = unknown>(
-    options: {
-      readonly graph: string | (Agent & TypedInput<Input>);
-      input(state: Place<Shape>): GraphInputTemplate<NoInfer<Input>>;
-      /** How long the run may take, as ms or words such as '5 minutes'; then it stops. */
-      readonly timeout?: Duration;
-    } & NodeSaveOptions<Shape, GraphFieldTaking<Shape, Readonly<Record<string, unknown>>>> &
-      GraphNodeOptions,
-  ) => NodeSpec<'done' | 'stopped' | 'failed', 'capped'>;
-  readonly decide: DecideKind<Shape>;
-  /** Makes one tool call: the one that the preceding `decide` chose, or one with `arguments`. */
-  readonly tool: (
-    options: {
-      readonly tool: string | Tool;
-      arguments?(state: Place<Shape>): GraphTemplate;
-    } & NodeFunctionOptions &
-      NodeSaveOptions<Shape> &
-      GraphNodeOptions,
-  ) => NodeSpec<'done', Capped>;
-  /** Performs one action for each item of a list. */
-  readonly each: <Item>(
-    options: {
-      over(state: Place<Shape>): GraphPathOf<readonly Item[] | undefined>;
-      /** The maximum number of items at the same time, 1 to 50; default 5. */
-      readonly atOnce?: number;
-    } & EachAction<Shape, Item> &
-      NodeSaveOptions<Shape, GraphFieldTaking<Shape, readonly unknown[]>> &
-      GraphNodeOptions,
-  ) => NodeSpec<'done', Capped>;
-  readonly confirm: ConfirmKind<Shape>;
-  /** Lets the graph's model plan calls of the graph's tools. Only reads are executed. */
-  readonly plan: (
-    options: PlanNodeOptions<Shape> & GraphNodeOptions,
-  ) => NodeSpec<'planned' | 'answered', 'failed' | 'capped'>;
-  /** Executes the actions of a plan, each as soon as the actions that it needs have ended. */
-  readonly execute: (
-    options: ExecuteNodeOptions<Shape> & GraphNodeOptions,
-  ) => NodeSpec<'done' | 'some_failed', 'capped'>;
-  /** Lets the graph's model answer from what was done. A field that already has a text is kept. */
-  readonly answer: (
-    options: {
-      readonly save: GraphFieldTaking<Shape, string>;
-      /** The field that contains the plan. */
-      readonly plan?: GraphFieldOf<Shape>;
-      /** The field that contains the results of the plan's actions. */
-      readonly results?: GraphFieldOf<Shape>;
-    } & GraphNodeOptions,
-  ) => NodeSpec<'done', 'capped'>;
-}
+/** The exits that a node with a function has, too. */
+export type Capped = 'failed' | 'capped';
 
 /** What a `decide` node says to the graph's model. */
 interface DecideMessage<Shape extends z.ZodObject> {

@@ -3,7 +3,8 @@ import type { AgentOptions } from '../agents/agent.js';
 import type { Duration } from '../core/text/text.js';
 import type { Tool } from '../tools/tool.js';
 import { type OptionSchemas, anyFunction, checkOptions } from '../validation/check-options.js';
-import { cases } from './build-node.js';
+import { cases } from './cases.js';
+import type { GraphKinds } from './node-kinds.js';
 import { defineGraph } from './define-graph.js';
 import {
   type GraphOf,
@@ -12,12 +13,7 @@ import {
   passedOptions,
   refuseAgentOptions,
 } from './graph-options.js';
-import {
-  type ExecuteNodeOptions,
-  type GraphKinds,
-  type PlanNodeOptions,
-  planState,
-} from './node-spec.js';
+import { type ExecuteNodeOptions, type PlanNodeOptions, planState } from './node-spec.js';
 import type { GraphPatchOf, GraphStateOf } from './values.js';
 
 /** The state of the graph that `planAndExecute` makes. */

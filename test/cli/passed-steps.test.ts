@@ -2,7 +2,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import { palette } from '../../src/cli/format/format.js';
 import { nodeLine, createStepLines } from '../../src/cli/run-view/step-lines.js';
-import { cases } from '../../src/graphs/build-node.js';
+import { cases } from '../../src/graphs/cases.js';
 import { defineGraph } from '../../src/graphs/define-graph.js';
 import { decodeEvent } from '../../src/history/decode-event.js';
 import { createStepEmitter } from '../../src/history/emit-steps.js';

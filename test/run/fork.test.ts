@@ -10,7 +10,7 @@ import type { ModelRequest } from '../../src/models/model.js';
 import { defineGraph } from '../../src/graphs/define-graph.js';
 import { replyText } from '../../src/testing/replies.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { cases } from '../../src/graphs/build-node.js';
+import { cases } from '../../src/graphs/cases.js';
 import { text as say } from '../../src/graphs/values.js';
 import type { ForkOptions } from '../../src/client/fork-run.js';
 import { InputError } from '../../src/core/errors.js';
