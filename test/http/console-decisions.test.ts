@@ -1,5 +1,7 @@
+import type { Context as ActivityContext } from '@temporalio/activity';
+import type { ActivityInterceptors } from '@temporalio/worker';
 import type { Browser, Locator } from 'playwright-core';
-import { type TestContext, afterAll, beforeAll, expect, test } from 'vitest';
+import { type TestContext, afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import {
   type ConsolePage,
   openConsole,
@@ -13,12 +15,27 @@ import { type HttpDesk, openHttpDesk } from '../support/http-desk.js';
 let desk: HttpDesk;
 let browser: Browser | null;
 /** Whether a decision may be made; a test changes it. */
-let check: () => boolean | Promise<boolean> = () => true;
+let check: () => boolean = () => true;
+/** Where the worker waits before it checks a decision. The check itself may only take five seconds. */
+let held: Gate = gate();
+
+const waitsBeforeChecks = ({ info }: ActivityContext): ActivityInterceptors => ({
+  inbound: {
+    async execute(input, next) {
+      if (info.activityType === 'checkDecision') await held.wait();
+      return await next(input);
+    },
+  },
+});
 
 beforeAll(async () => {
-  desk = await openHttpDesk(['ann'], {}, { mayDecide: async () => await check() });
+  held.release();
+  const interceptors = { activity: [waitsBeforeChecks] };
+  desk = await openHttpDesk(['ann'], {}, { mayDecide: () => check(), interceptors });
   browser = await startChromium();
 });
+// Also after a failed test, so that the next one can decide.
+afterEach(() => held.release());
 afterAll(async () => {
   await browser?.close();
   await desk.close();
@@ -31,13 +48,9 @@ const cardOf = ({ page }: ConsolePage, id: string): Locator =>
   page.locator(`[data-request="${id} r1"]`);
 
 /** The next decisions wait at the gate for their check, which refuses them. */
-function refuseAt(): Gate {
-  const held = gate();
-  check = async () => {
-    await held.wait();
-    return false;
-  };
-  return held;
+function refuseAtGate(): void {
+  held = gate();
+  check = () => false;
 }
 
 const REFUSED = 'The decision was refused: ';
@@ -50,7 +63,7 @@ test.for([
   'a decision that the check has refused can be made again, with the reason: $where',
   async ({ where, euros }, context) => {
     const { id } = await desk.asking(euros);
-    const held = refuseAt();
+    refuseAtGate();
     const opened = await openPage(context, where === 'run' ? `/run/${id}` : '/inbox');
     const card = cardOf(opened, id);
     if (where === 'inbox') await card.locator('.summary').click();
@@ -75,7 +88,7 @@ test.for([
 
 test('a card that is opened while the decision of another person is checked can be decided after its refusal', async (context) => {
   const { id, request } = await desk.asking(73);
-  const held = refuseAt();
+  refuseAtGate();
   const decision = { request: 'r1', digest: request.digest, as: 'approve' };
   await desk.send(`/v1/runs/${id}/decisions`, { body: { decisions: [decision] } });
   const opened = await openPage(context, `/run/${id}`);

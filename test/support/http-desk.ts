@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { vi } from 'vitest';
 import { z } from 'zod';
 import type { Agent } from '../../src/agents/agent.js';
-import type { MayDecide } from '../../src/agents/agent-parts.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import { type ServeOptions, defineConfig } from '../../src/config.js';
@@ -11,6 +10,7 @@ import { createServer, listen } from '../../src/http.js';
 import type { Model } from '../../src/models/model.js';
 import { replyCall, replyText } from '../../src/testing/replies.js';
 import { defineTool } from '../../src/tools/define-tool.js';
+import type { WorkerOptions } from '../../src/worker/options.js';
 import { clientOf } from './clerk.js';
 import { createRig, type Rig } from './rig.js';
 import { createStreamingAgent, type StreamingAgent } from './streaming-agent.js';
@@ -69,7 +69,13 @@ const model: Model = {
 export async function openHttpDesk(
   names: readonly string[],
   serve: ServeOptions = {},
-  given: { readonly agents?: readonly Agent[]; readonly mayDecide?: MayDecide } = {},
+  {
+    agents: more = [],
+    ...rest
+  }: { readonly agents?: readonly Agent[] } & Pick<
+    WorkerOptions,
+    'mayDecide' | 'interceptors'
+  > = {},
 ): Promise<HttpDesk> {
   const rig = await createRig();
   const paid: number[] = [];
@@ -96,11 +102,10 @@ export async function openHttpDesk(
     }),
     defineAgent({ name: 'other', instructions: 'x', model: 'm' }),
     talker.agent,
-    ...(given.agents ?? []),
+    ...more,
   ];
   const models = { m: model, talk: talker.model };
-  const { mayDecide } = given;
-  await rig.worker(agents, { models, live: {}, ...(mayDecide && { mayDecide }) });
+  await rig.worker(agents, { models, live: {}, ...rest });
   const client = await clientOf(rig);
   const env = { PERDURE_SERVE_KEYS: names.map((name) => `${name}:${keyOf(name)}`).join(',') };
   const server = await createServer({
