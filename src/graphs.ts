@@ -62,18 +62,16 @@ export {
 } from './graphs/plan-and-execute.js';
 
 // Graphs as data
+export type { NodeVisit, GraphDefinition } from './core/definition/graph-definition.js';
 export type {
-  NodeVisit,
   EachBody,
   ExecuteNode,
   FailedDependency,
   GraphCase,
-  GraphDefinition,
   GraphExit,
-  GraphNode,
   GraphValue,
-  NodeKind,
   NodeOutput,
   PlanNode,
   WorkerNode,
-} from './core/definition/graph-definition.js';
+} from './core/definition/node-data.js';
+export type { GraphNode, NodeKind } from './core/definition/node-kinds.js';

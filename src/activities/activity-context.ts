@@ -4,7 +4,7 @@ import type { AgentCatalog } from '../agents/agent-definition.js';
 import type { MayDecide, NotifyFunction } from '../agents/agent-parts.js';
 import type { Agent } from '../agents/agent.js';
 import type { AgentDefinition } from '../core/definition/definition.js';
-import type { PlanNode } from '../core/definition/graph-definition.js';
+import type { PlanNode } from '../core/definition/node-data.js';
 import type { Rule } from '../core/definition/rules.js';
 import { type ContextFields, withTurnContext } from '../core/input/turn-context.js';
 import type { SegmentSize } from '../core/state/state.js';

@@ -9,7 +9,7 @@ import type { CatalogEntry, ToolDefinition } from '../core/definition/tool-defin
 import { InputError } from '../core/errors.js';
 import { computerHandler } from '../core/input/turn-settings.js';
 import { definitionHash } from '../core/rules/limits.js';
-import { callsModel } from '../core/state/turn-definition.js';
+import { callsModel } from '../core/definition/node-kinds.js';
 import { CATALOG_NAMES } from '../core/transcript/catalog.js';
 import type { McpServer } from '../mcp/mcp-server.js';
 import { redactJson } from '../secrets/redact.js';

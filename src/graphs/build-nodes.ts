@@ -1,6 +1,6 @@
-import { END, type GraphExit, type GraphNode } from '../core/definition/graph-definition.js';
+import { END, type GraphExit } from '../core/definition/node-data.js';
+import { type GraphNode, callsModel } from '../core/definition/node-kinds.js';
 import { InputError } from '../core/errors.js';
-import { callsModel } from '../core/state/turn-definition.js';
 import { isObject } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
 import type { McpServer } from '../mcp/mcp-server.js';

@@ -1,4 +1,4 @@
-import type { GraphCase } from '../core/definition/graph-definition.js';
+import type { GraphCase } from '../core/definition/node-data.js';
 import { type Predicate, predicateProblem } from '../core/definition/predicate.js';
 import { InputError } from '../core/errors.js';
 import { isObject } from '../core/text/json.js';

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import type { Agent, AgentOptions, GraphParts } from '../agents/agent.js';
 import type { TypedInput } from '../core/definition/agent-types.js';
-import { END, type GraphExit, type GraphNode } from '../core/definition/graph-definition.js';
+import { END, type GraphExit } from '../core/definition/node-data.js';
+import type { GraphNode } from '../core/definition/node-kinds.js';
 import { InputError } from '../core/errors.js';
 import { isObject } from '../core/text/json.js';
 import { show } from '../core/text/text.js';

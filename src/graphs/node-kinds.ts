@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import type { Agent } from '../agents/agent.js';
 import type { Typed, TypedInput } from '../core/definition/agent-types.js';
-import type { EachBody, NodeKind } from '../core/definition/graph-definition.js';
+import type { EachBody } from '../core/definition/node-data.js';
+import type { NodeKind } from '../core/definition/node-kinds.js';
 import { InputError } from '../core/errors.js';
 import type { Json } from '../core/text/json.js';
 import type { Duration } from '../core/text/text.js';

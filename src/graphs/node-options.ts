@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { AnswerContract } from '../agents/agent-parts.js';
 import type { Agent, NodeFunction, NodeResult } from '../agents/agent.js';
 import { isAgent } from '../agents/options.js';
-import type { NodeKind } from '../core/definition/graph-definition.js';
+import type { NodeKind } from '../core/definition/node-kinds.js';
 import { type Json, isObject } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
 import { type NodeContext, type Tool, isTool } from '../tools/tool.js';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { answerContract } from '../agents/agent-parts.js';
 import type { Agent } from '../agents/agent.js';
-import type { WorkerNode } from '../core/definition/graph-definition.js';
+import type { WorkerNode } from '../core/definition/node-data.js';
 import { InputError } from '../core/errors.js';
 import type { Json } from '../core/text/json.js';
 import type { Tool } from '../tools/tool.js';

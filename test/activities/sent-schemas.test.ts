@@ -11,7 +11,7 @@ import { DISCOVER_TOOLS, INVOKE, TOOL_SCHEMA } from '../../src/core/transcript/c
 import type { CallModelInput } from '../../src/core/run/contract.js';
 import type { OutputDefinition } from '../../src/core/definition/definition.js';
 import type { ToolDefinition, ToolKind } from '../../src/core/definition/tool-definition.js';
-import type { NodeKind } from '../../src/core/definition/graph-definition.js';
+import type { NodeKind } from '../../src/core/definition/node-kinds.js';
 import { isObject, type JsonObject } from '../../src/core/text/json.js';
 import { defineGraph } from '../../src/graphs/define-graph.js';
 import { planAndExecute } from '../../src/graphs/plan-and-execute.js';

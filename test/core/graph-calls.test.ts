@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { AgentDefinition } from '../../src/core/definition/definition.js';
-import type { GraphNode } from '../../src/core/definition/graph-definition.js';
+import type { GraphNode } from '../../src/core/definition/node-kinds.js';
 import { nextAction } from '../../src/core/run/next-action.js';
 import { planValue } from '../../src/core/plan/plan.js';
 import { reduce } from '../../src/core/run/reduce.js';

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { GraphDefinition, GraphNode } from '../../src/core/definition/graph-definition.js';
+import type { GraphDefinition } from '../../src/core/definition/graph-definition.js';
+import type { GraphNode } from '../../src/core/definition/node-kinds.js';
 import type { Json } from '../../src/core/text/json.js';
 import { reduce } from '../../src/core/run/reduce.js';
 import { initialState, type RunState } from '../../src/core/state/state.js';

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { GraphDefinition, GraphNode } from '../../src/core/definition/graph-definition.js';
+import type { GraphDefinition } from '../../src/core/definition/graph-definition.js';
+import type { GraphNode } from '../../src/core/definition/node-kinds.js';
 import { continuedRun, withConversation } from '../../src/core/graph/run-node.js';
 import type { JsonObject } from '../../src/core/text/json.js';
 import type { RecordedReply } from '../../src/core/transcript/outcome.js';

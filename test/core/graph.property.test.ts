@@ -1,11 +1,9 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { CallResult } from '../../src/core/transcript/call-result.js';
-import {
-  END,
-  type GraphDefinition,
-  type GraphNode,
-} from '../../src/core/definition/graph-definition.js';
+import { END } from '../../src/core/definition/node-data.js';
+import type { GraphDefinition } from '../../src/core/definition/graph-definition.js';
+import type { GraphNode } from '../../src/core/definition/node-kinds.js';
 import {
   isObject,
   parseJson,

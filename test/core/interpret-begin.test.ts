@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { GraphNode } from '../../src/core/definition/graph-definition.js';
+import type { GraphNode } from '../../src/core/definition/node-kinds.js';
 import { continuedRun } from '../../src/core/graph/run-node.js';
 import { nextAction } from '../../src/core/run/next-action.js';
 import type { Outcome, OutcomeEnd } from '../../src/core/transcript/outcome.js';

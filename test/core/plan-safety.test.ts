@@ -1,9 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type {
-  ExecuteNode,
-  GraphDefinition,
-  GraphNode,
-} from '../../src/core/definition/graph-definition.js';
+import type { ExecuteNode } from '../../src/core/definition/node-data.js';
+import type { GraphDefinition } from '../../src/core/definition/graph-definition.js';
+import type { GraphNode } from '../../src/core/definition/node-kinds.js';
 import type { JsonObject } from '../../src/core/text/json.js';
 import type { AgentDefinition } from '../../src/core/definition/definition.js';
 import { actionOf } from '../../src/core/plan/plan-batch.js';

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createModelRequest } from '../../src/activities/model/model-request.js';
 import { acceptMessage } from '../../src/core/run/ask.js';
-import type { GraphNode } from '../../src/core/definition/graph-definition.js';
+import type { GraphNode } from '../../src/core/definition/node-kinds.js';
 import type { JsonObject } from '../../src/core/text/json.js';
 import { runLoop, type Run } from '../../src/core/interpret/loop.js';
 import { reduce } from '../../src/core/run/reduce.js';

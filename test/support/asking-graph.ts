@@ -1,4 +1,4 @@
-import type { GraphNode } from '../../src/core/definition/graph-definition.js';
+import type { GraphNode } from '../../src/core/definition/node-kinds.js';
 import type { JsonObject } from '../../src/core/text/json.js';
 import { planIn, planValue, type PlannedAction } from '../../src/core/plan/plan.js';
 import { reduce } from '../../src/core/run/reduce.js';

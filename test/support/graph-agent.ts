@@ -1,11 +1,8 @@
 import { z } from 'zod';
 import type { Agent, AgentOptions, NodeFunction } from '../../src/agents/agent.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import type {
-  GraphDefinition,
-  GraphNode,
-  NodeKind,
-} from '../../src/core/definition/graph-definition.js';
+import type { GraphDefinition } from '../../src/core/definition/graph-definition.js';
+import type { GraphNode, NodeKind } from '../../src/core/definition/node-kinds.js';
 
 /** Creates a node from its exits, a table from each exit's name to its target. */
 export function node(

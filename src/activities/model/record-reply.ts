@@ -1,4 +1,4 @@
-import type { PlanNode } from '../../core/definition/graph-definition.js';
+import type { PlanNode } from '../../core/definition/node-data.js';
 import {
   type PlanFault,
   type PlannedAction,

@@ -4,7 +4,7 @@ import type { NodeFunction } from '../../agents/agent.js';
 import { readFor } from '../../storage/blob-store.js';
 import { errorText } from '../../core/transcript/call-result.js';
 import type { ToolDefinition } from '../../core/definition/tool-definition.js';
-import type { GraphNode } from '../../core/definition/graph-definition.js';
+import type { GraphNode } from '../../core/definition/node-kinds.js';
 import { definedTool, findNode, nodeOfCall, toolAt } from '../../core/state/turn-definition.js';
 import {
   sha256Hex,

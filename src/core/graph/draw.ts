@@ -1,10 +1,11 @@
 import type { AgentDefinition, OnLimit } from '../definition/definition.js';
-import { END, type GraphDefinition, type GraphNode } from '../definition/graph-definition.js';
+import { END } from '../definition/node-data.js';
+import type { GraphDefinition } from '../definition/graph-definition.js';
+import { type GraphNode, aboutNode, drawnAs } from '../definition/node-kinds.js';
 import type { ToolDefinition } from '../definition/tool-definition.js';
 import type { GraphState, NodeVisits, RunState, GraphPlace } from '../state/state.js';
 import { visible } from '../state/summaries.js';
 import { formatDuration } from '../text/text.js';
-import { aboutNode, nodeShape } from './node-kinds.js';
 
 /**
  * A graph in drawable form: one from `defineGraph`, or an agent's built-in loop. It is plain JSON.
@@ -263,7 +264,7 @@ export function drawRun(state: RunState, here: string): Drawing {
 /** Returns the delimiters of a node's text, which determine its shape. */
 function shapeOf(kind: DrawnKind): readonly [string, string] {
   if (kind === 'start' || kind === 'end') return ['(["', '"])'];
-  return kind === 'missing' ? ['["', '"]'] : nodeShape(kind);
+  return kind === 'missing' ? ['["', '"]'] : drawnAs(kind);
 }
 
 const STYLES = [

@@ -1,3 +1,4 @@
+import { sizeFault } from '../definition/node-work.js';
 import { appendMessage, endTurn, withTurn, failed } from '../state/change.js';
 import { byteLength } from '../input/inbox.js';
 import { answerText, errorIn } from '../text/json.js';
@@ -5,7 +6,7 @@ import type { RunState, GraphState } from '../state/state.js';
 import { type Batch, getOpenBatch } from '../state/turn.js';
 import { noteReads, cutValue, doneText } from '../plan/results.js';
 import { planIn, planValue } from '../plan/plan.js';
-import type { GraphNode } from '../definition/graph-definition.js';
+import type { GraphNode } from '../definition/node-kinds.js';
 import {
   currentNode,
   findNode,
@@ -20,8 +21,7 @@ import { resultsOf } from '../plan/plan-batch.js';
 import { callsLeft } from '../rules/limits.js';
 import { type CallResult, deniedCall } from '../transcript/call-result.js';
 import type { ToolCall } from '../transcript/messages.js';
-import { type NodeEnd, toolEnd, sizeFault } from './node-ends.js';
-import { endOf, callsOf } from './node-kinds.js';
+import { type NodeEnd, callsOf, endOf } from './node-calls.js';
 import { leave } from './walk.js';
 
 /** Maximum bytes of a state's JSON, which is passed to the nodes and from segment to segment. */
@@ -82,7 +82,8 @@ export function finishDecided(state: RunState, batch: Batch, at: number): RunSta
   if (node?.kind === 'plan') return withReads(state, node, batch);
   if (node?.kind !== 'tool') return state;
   const [result] = batch.results;
-  return leaveWith(state, node, { ...toolEnd(node, result ?? undefined), at });
+  const results = result ? [result] : [];
+  return leaveWith(state, node, { ...endOf(state, node, { batch, results }), at });
 }
 
 /** Lets the planner continue with the results of its reads. */

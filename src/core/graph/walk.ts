@@ -1,16 +1,17 @@
 import type { AgentDefinition } from '../definition/definition.js';
-import { END, type GraphDefinition, type GraphNode } from '../definition/graph-definition.js';
+import { END } from '../definition/node-data.js';
+import type { GraphDefinition } from '../definition/graph-definition.js';
+import { type GraphNode, callsModel, exitAtOnce } from '../definition/node-kinds.js';
 import type { Incoming } from '../input/inbox.js';
 import { EMPTY_PLAN, planValue } from '../plan/plan.js';
 import { reportText } from '../plan/results.js';
 import { appendMessage, completed, endTurn, failed } from '../state/change.js';
 import type { GraphState, NodeVisits, RunState } from '../state/state.js';
-import { callsModel, findNode, graphOf } from '../state/turn-definition.js';
+import { findNode, graphOf } from '../state/turn-definition.js';
 import { type JsonObject, answerText, evaluateText, isObject, parseJson } from '../text/json.js';
 import { type AssistantMessage, type Message, saidTexts } from '../transcript/messages.js';
 import type { Outcome } from '../transcript/outcome.js';
 import { FIRST_LINK, chain, messageTokens, toPromptMessage } from '../transcript/transcript.js';
-import { exitAtOnce } from './node-kinds.js';
 
 /** Maximum instant nodes passed in a row. Only an endless loop exceeds it. */
 const MAX_PASSED = 1_000;
@@ -190,7 +191,7 @@ function enter(state: RunState, target: string, at: number, passed = 0): RunStat
     : [...state.graph.visited, visits];
   const place = { node: target, visit: visits.total, since: at };
   const entered = { ...state, graph: { ...state.graph, at: place, visited } };
-  const exit = isCapped ? 'capped' : exitAtOnce(node, entered.graph);
+  const exit = isCapped ? 'capped' : exitAtOnce(node, entered.graph.values);
   if (exit !== null) return passThrough(entered, { node, exit, at, passed });
   return prepared(entered, node, at);
 }

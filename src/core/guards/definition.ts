@@ -16,14 +16,8 @@ import {
   type TagSet,
   type TemplateUsed,
 } from '../definition/definition.js';
-import type {
-  EachBody,
-  GraphCase,
-  GraphDefinition,
-  GraphExit,
-  GraphNode,
-  NodeOutput,
-} from '../definition/graph-definition.js';
+import type { GraphDefinition } from '../definition/graph-definition.js';
+import { nodeShape } from '../definition/node-kinds.js';
 import type { ForkedGraph } from '../state/fork.js';
 import type { CatalogEntry, McpOrigin, ToolDefinition } from '../definition/tool-definition.js';
 import type {
@@ -52,118 +46,7 @@ import {
   text,
   yes,
 } from '../text/shape.js';
-import { predicateShape, resultShape, rulesShape } from '../transcript/message-shapes.js';
-
-type NodeOf<K extends GraphNode['kind']> = Extract<GraphNode, { kind: K }>;
-type BodyOf<K extends EachBody['kind']> = Extract<EachBody, { kind: K }>;
-
-const node = {
-  name: text,
-  exits: list(fields<GraphExit>({ name: text, to: text })),
-  label: optional(text),
-  maxVisits: optional(count),
-};
-const worker = { timeoutMs: amount, attempts: count };
-const named = { prompt: optional(text), args: optional(json) };
-const timed = { timeoutMs: optional(amount) };
-const bounded = { ...timed, attempts: optional(count) };
-
-const body = tagged<EachBody, 'kind'>('kind', {
-  run: fields<BodyOf<'run'>>({ kind: oneOf('run'), ...worker }),
-  agent: fields<BodyOf<'agent'>>({
-    kind: oneOf('agent'),
-    agent: text,
-    message: json,
-    ...named,
-    ...timed,
-  }),
-  graph: fields<BodyOf<'graph'>>({ kind: oneOf('graph'), graph: text, input: json, ...timed }),
-  tool: fields<BodyOf<'tool'>>({ kind: oneOf('tool'), tool: text, arguments: json, ...bounded }),
-});
-
-const nodeShape = tagged<GraphNode, 'kind'>('kind', {
-  run: fields<NodeOf<'run'>>({ ...node, kind: oneOf('run'), ...worker }),
-  route: fields<NodeOf<'route'>>({ ...node, kind: oneOf('route'), ...worker }),
-  choose: fields<NodeOf<'choose'>>({
-    ...node,
-    kind: oneOf('choose'),
-    cases: list(fields<GraphCase>({ exit: text, when: predicateShape })),
-  }),
-  agent: fields<NodeOf<'agent'>>({
-    ...node,
-    kind: oneOf('agent'),
-    agent: text,
-    message: json,
-    ...named,
-    save: optional(text),
-    continues: optional(yes),
-    ...timed,
-  }),
-  graph: fields<NodeOf<'graph'>>({
-    ...node,
-    kind: oneOf('graph'),
-    graph: text,
-    input: json,
-    save: optional(text),
-    ...timed,
-  }),
-  decide: fields<NodeOf<'decide'>>({
-    ...node,
-    kind: oneOf('decide'),
-    save: optional(text),
-    message: optional(json),
-    toolChoice: optional(oneOf('required')),
-    output: optional(fields<NodeOutput>({ name: text, schema: jsonObject, attempts: count })),
-  }),
-  plan: fields<NodeOf<'plan'>>({
-    ...node,
-    kind: oneOf('plan'),
-    planning: oneOf('schema', 'catalog'),
-    save: text,
-    answer: optional(text),
-    maxActions: count,
-    attempts: count,
-  }),
-  execute: fields<NodeOf<'execute'>>({
-    ...node,
-    kind: oneOf('execute'),
-    plan: text,
-    save: text,
-    atOnce: count,
-    timeoutMs: amount,
-    onFailedDependency: oneOf('skip', 'fail', 'null'),
-  }),
-  answer: fields<NodeOf<'answer'>>({
-    ...node,
-    kind: oneOf('answer'),
-    save: text,
-    plan: optional(text),
-    results: optional(text),
-  }),
-  tool: fields<NodeOf<'tool'>>({
-    ...node,
-    kind: oneOf('tool'),
-    tool: text,
-    arguments: optional(json),
-    save: optional(text),
-    ...bounded,
-  }),
-  each: fields<NodeOf<'each'>>({
-    ...node,
-    kind: oneOf('each'),
-    over: json,
-    atOnce: count,
-    body,
-    save: optional(text),
-  }),
-  confirm: fields<NodeOf<'confirm'>>({
-    ...node,
-    kind: oneOf('confirm'),
-    show: json,
-    expiresMs: optional(amount),
-    plan: optional(text),
-  }),
-});
+import { resultShape, rulesShape } from '../transcript/message-shapes.js';
 
 const graphShape = fields<GraphDefinition>({
   start: text,

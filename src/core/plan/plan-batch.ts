@@ -1,6 +1,6 @@
 import { nameArtifacts } from '../calls/artifacts.js';
 import { notExecuted } from '../calls/batch.js';
-import type { ExecuteNode, FailedDependency } from '../definition/graph-definition.js';
+import type { ExecuteNode, FailedDependency } from '../definition/node-data.js';
 import { withTurn } from '../state/change.js';
 import { type GraphState, type RunState, keepsEarlierMeaning } from '../state/state.js';
 import { currentNode, nodeCallId } from '../state/turn-definition.js';

@@ -1,5 +1,5 @@
 import { findTool, notExecuted } from '../calls/batch.js';
-import type { PlanNode } from '../definition/graph-definition.js';
+import type { PlanNode } from '../definition/node-data.js';
 import type { RunState } from '../state/state.js';
 import type { Batch } from '../state/turn.js';
 import { type Json, type JsonObject, errorIn, isObject, parseJson } from '../text/json.js';

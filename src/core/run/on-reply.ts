@@ -1,9 +1,9 @@
 import { notExecuted } from '../calls/batch.js';
 import { openBatch } from '../calls/open-batch.js';
 import { type AgentDefinition, beginOf, fillText } from '../definition/definition.js';
-import type { GraphNode } from '../definition/graph-definition.js';
+import type { GraphNode } from '../definition/node-kinds.js';
 import { failAtNode, leaveWith, namingNode } from '../graph/run-node.js';
-import { saved } from '../graph/node-ends.js';
+import { saved } from '../definition/node-work.js';
 import { leave } from '../graph/walk.js';
 import { byteLength, hasMessagesFor } from '../input/inbox.js';
 import { type Plan, planIn, planValue } from '../plan/plan.js';

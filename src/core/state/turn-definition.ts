@@ -1,5 +1,6 @@
 import type { AgentDefinition } from '../definition/definition.js';
-import type { GraphDefinition, GraphNode } from '../definition/graph-definition.js';
+import type { GraphDefinition } from '../definition/graph-definition.js';
+import { type GraphNode, callsModel, ownTool, takesTime } from '../definition/node-kinds.js';
 import type { ToolDefinition } from '../definition/tool-definition.js';
 import { findPrompt } from '../input/named-prompt.js';
 import type { JsonObject } from '../text/json.js';
@@ -52,8 +53,17 @@ export function leavesByExpired(node: GraphNode): boolean {
   return node.kind === 'confirm' && node.exits.some(({ name }) => name === 'expired');
 }
 
-/** A called agent has its own limits, and a person's decision has no timeout. */
-const UNTIMED = { timeoutMs: 0, attempts: 1 };
+/** What the work of all nodes has in common. A called agent and a person's decision have no timeout. */
+const NODE_TOOL = {
+  description: '',
+  parameters: {},
+  effect: 'keyed',
+  repeat: 'allow',
+  value: true,
+  heartbeatMs: HEARTBEAT_MS,
+  timeoutMs: 0,
+  attempts: 1,
+} as const;
 
 /**
  * Returns how the work of a node is executed, in the form of a tool. The engine therefore retries,
@@ -61,43 +71,8 @@ const UNTIMED = { timeoutMs: 0, attempts: 1 };
  */
 function nodeTool(graph: GraphDefinition, callName: string): ToolDefinition | undefined {
   const node = findNode(graph, nodeOfCall({ name: callName }) ?? '');
-  if (node === undefined) return undefined;
-  const work = node.kind === 'each' ? node.body : node;
-  const base = {
-    name: callName,
-    description: '',
-    parameters: {},
-    effect: 'keyed',
-    repeat: 'allow',
-    value: true,
-    heartbeatMs: HEARTBEAT_MS,
-    ...UNTIMED,
-  } as const;
-  const called = { parentClose: 'request_cancel' } as const;
-  switch (work.kind) {
-    case 'run':
-    case 'route':
-      return { ...base, timeoutMs: work.timeoutMs, attempts: work.attempts };
-    case 'agent':
-      return {
-        ...base,
-        kind: 'agent',
-        calls: {
-          agent: work.agent,
-          ...called,
-          ...(work.prompt !== undefined && { prompt: work.prompt }),
-        },
-      };
-    case 'graph':
-      return { ...base, kind: 'agent', calls: { agent: work.graph, ...called } };
-    case 'confirm': {
-      const { expiresMs } = work;
-      return { ...base, kind: 'question', ...(expiresMs !== undefined && { expiresMs }) };
-    }
-    // The others call tools of the graph, or nothing.
-    default:
-      return undefined;
-  }
+  const own = node && ownTool(node.kind === 'each' ? node.body : node);
+  return own && { name: callName, ...NODE_TOOL, ...own };
 }
 
 /** Returns a tool of a definition, or the work of a node of its graph, by the name of its calls. */
@@ -147,11 +122,6 @@ export function currentNode(state: RunState): GraphNode | undefined {
   return graph && state.graph?.at ? findNode(graph, state.graph.at.node) : undefined;
 }
 
-/** Whether the work of a node is a call of the graph's model. */
-export function callsModel({ kind }: Pick<GraphNode, 'kind'>): boolean {
-  return kind === 'decide' || kind === 'plan' || kind === 'answer';
-}
-
 /** Whether the current node's work is due next. Some nodes need a model call instead. */
 export function nodeDue(state: RunState): boolean {
   const node = currentNode(state);
@@ -199,9 +169,9 @@ export function stepsOf(state: RunState): number {
   return state.turn.spent.steps + visits.reduce((sum, { inTurn }) => sum + inTurn, 0);
 }
 
-/** Whether a visit of the node is a step. A `choose` takes no time, and a model's reply counts itself. */
+/** Whether a visit of the node is a step. A model's reply counts itself. */
 function isStep(node: GraphNode): boolean {
-  return node.kind !== 'choose' && !callsModel(node) && !isOfDecide(node);
+  return takesTime(node) && !callsModel(node) && !isOfDecide(node);
 }
 
 /** The progress of the calls of one visit. */

@@ -142,7 +142,12 @@ export function tagged<T, K extends keyof T & string>(
   key: K,
   shapes: { readonly [V in T[K] & string]: Shape<Extract<T, Readonly<Record<K, V>>>> },
 ): Shape<T> {
-  const known = new Map(Object.entries<Check>(shapes));
+  return taggedBy(key, Object.entries<Check>(shapes));
+}
+
+/** The same for shapes that stand elsewhere, each with its value of `key`. */
+export function taggedBy(key: string, shapes: Iterable<readonly [string, Check]>): Check {
+  const known = new Map(shapes);
   return (value, at) => {
     if (!isObject(value)) return `${at}: expected an object, got ${show(value)}`;
     const tag = value[key];

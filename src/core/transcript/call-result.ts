@@ -47,11 +47,6 @@ export interface CallResult {
   readonly limit?: BudgetName;
 }
 
-/** Returns a tool's value, or the name of the artifact that it returned. */
-export function toolValue({ output, artifactName, text }: CallResult): Json {
-  return output ?? artifactName ?? text;
-}
-
 /** The kinds of error that a model can read in a tool message. */
 export type CallErrorType =
   | 'unknown_tool'

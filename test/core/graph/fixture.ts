@@ -1,4 +1,5 @@
-import type { GraphDefinition, GraphNode } from '../../../src/core/definition/graph-definition.js';
+import type { GraphDefinition } from '../../../src/core/definition/graph-definition.js';
+import type { GraphNode } from '../../../src/core/definition/node-kinds.js';
 import type { GraphState } from '../../../src/core/state/state.js';
 
 /** A graph with these nodes, and nothing else that a drawing shows. */
