@@ -9,6 +9,7 @@ const PURE = [
   'test/{activities,agents,core,graphs,mcp,models,output,prompts,requests,secrets,storage,testing,tools}/**/*.test.ts',
   // The pages, as texts, and programs that are compiled only.
   'test/docs{,-figures,-names,-questions}.test.ts',
+  'test/mutate.test.ts',
   'test/package/{examples,llms,public-types,reference}.test.ts',
 ];
 

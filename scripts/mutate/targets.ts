@@ -13,3 +13,15 @@ export function targets(root: string): readonly string[] {
   const only = process.env['MUTATE'];
   return only === undefined ? all : all.filter((file) => new RegExp(only).test(file));
 }
+
+/** Tests that take long, or that load modules themselves. */
+const LEFT_OUT = ['recorded-by-hand', 'guards.property', 'regular-expressions'];
+
+/** Returns the test files that run against each mutant. */
+export function testFiles(root: string): readonly string[] {
+  const folder = join(root, 'test/core');
+  return readdirSync(folder)
+    .filter((file) => file.endsWith('.test.ts'))
+    .filter((file) => !LEFT_OUT.some((name) => file.startsWith(name)))
+    .map((file) => join(folder, file));
+}

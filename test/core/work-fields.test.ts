@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { type Work, WORK, findWork } from '../../src/core/state/work.js';
 
 describe('the fields of work', () => {
@@ -8,7 +8,7 @@ describe('the fields of work', () => {
   const call: Work = { name: 'call_1_1_0', key: 'k', ...inFlight };
   const state = { work: [agent, model, call] };
 
-  it('are those of its kind, so that any other is an error when it is compiled', () => {
+  test('are those of its kind, so that any other is an error when it is compiled', () => {
     expect(findWork(state, WORK.agent)?.missing).toBe('no agent "mail"');
     expect(findWork(state, WORK.model)?.cut).toBe(4);
     expect(findWork(state, 'call_1_1_0')?.key).toBe('k');
