@@ -21,6 +21,8 @@ const folder = join(root, 'node_modules', '.cache', `perdure-blocks-${process.pi
 const AGENTS = 'agentsOfPage';
 /** Installs the runtime of the SDK, of which a process has one, and does not end. */
 const NEEDS_PROCESS = /createWorker\(/;
+/** Reads the terminal, which a test does not have. */
+const NEEDS_TERMINAL = /process\.stdin/;
 
 /** A `ts` block of a page. */
 interface Block {
@@ -150,6 +152,18 @@ function approveAll(client: Perdure.PerdureClient, taskQueue: string): () => Pro
   };
 }
 
+/** Runs a block that reads the terminal as a process, and returns what it has printed. */
+async function chatOf(file: string): Promise<string> {
+  const child = spawn(process.execPath, [file], {
+    cwd: folder,
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  child.stdin.end('Hello\n');
+  let text = '';
+  for await (const chunk of child.stdout) text += String(chunk);
+  return text;
+}
+
 /** Runs a worker's block as a process, ends it once it polls, and returns what it has printed. */
 async function outputOf(file: string): Promise<string> {
   const child = spawn(process.execPath, [file], { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] });
@@ -211,8 +225,9 @@ test.each(withBlocks.filter(({ blocks }) => blocks.length > 0))(
       const exports = { ...((await import(file)) as object) };
       for (const agent of agentsIn(exports)) found.set(agent.name, agent);
     }
-    if (!blocks.some(({ code }) => code.includes("name: 'desk'"))) {
-      found.set('desk', product.defineAgent({ name: 'desk', instructions: 'Help customers.' }));
+    for (const name of ['desk', 'assistant']) {
+      if (blocks.some(({ code }) => code.includes(`name: '${name}'`))) continue;
+      found.set(name, product.defineAgent({ name, instructions: 'Help customers.' }));
     }
     Reflect.set(globalThis, AGENTS, [...found.values()]);
     const worker = await product.createWorker({
@@ -227,7 +242,10 @@ test.each(withBlocks.filter(({ blocks }) => blocks.length > 0))(
       if (blocks.some(({ code }) => code.includes("'desk-1'"))) {
         await client.start('desk', { id: 'desk-1', open: true });
       }
-      for (const { file } of using) await import(file);
+      for (const { file, code } of using) {
+        if (NEEDS_TERMINAL.test(code)) expect(await chatOf(file)).toBe('> done\n> ');
+        else await import(file);
+      }
     } finally {
       await stop();
       await client.disconnect();

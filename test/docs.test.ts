@@ -87,6 +87,18 @@ describe('the documents', () => {
   });
 });
 
+test('the TypeScript of the documents is fenced as `ts` where it uses perdure, so that tests run it', () => {
+  const pages = DOCUMENTS.filter((path) => !path.startsWith('docs/reference/'));
+  const untested = pages.flatMap((document) => {
+    const blocks = [...read(document).matchAll(/^ *```(\w+)\n([\s\S]*?)^ *```$/gm)];
+    return blocks
+      .filter(([, language = '']) => !['ts', 'tsx'].includes(language))
+      .filter(([, , code = '']) => /^ *import .* from '(?:\.\/)?perdure\b/m.test(code))
+      .map(([block]) => `${document}: ${block}`);
+  });
+  expect(untested).toEqual([]);
+});
+
 describe('the recipes of CONTRIBUTING.md', () => {
   const [, recipes = ''] = read('CONTRIBUTING.md').split('\n## Recipes\n');
   const rows = [...recipes.matchAll(/^\| `([\w./-]+)` +\| `(\w+)` /gm)];
