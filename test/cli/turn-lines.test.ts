@@ -168,7 +168,10 @@ describe('the lines of an open run', () => {
     expect(live(opened(), compacting)).toContain(' · summarizing, m · ');
 
     const over = after(opened(), ...replied('one'));
-    expect(live(over)).toContain(' · waiting_message · ');
+    expect(live(over)).toMatch(/^step 1 of 50 · waiting_message · /);
+    // The turn has ended, and its outcome is not recorded yet.
+    const ending: RunEvent = { type: 'model-replied', reply: textReply('one'), at: 5 };
+    expect(live(after(opened(), ending))).toMatch(/^step 1 of 50 · /);
   });
 
   test('show a block in each segment, although each counts its events from 1', () => {

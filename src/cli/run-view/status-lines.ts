@@ -5,6 +5,7 @@ import type { RunReading } from '../../history/read-run.js';
 import { waitingFor } from '../../history/projection.js';
 import { isOpenStatus, statusName, statusText, type RunStatus } from '../../core/state/status.js';
 import { visible, actorText } from '../../core/state/summaries.js';
+import { stepOfLimit } from '../../core/state/turn-definition.js';
 import { printable } from '../../core/text/text.js';
 import { modelText } from '../reports/report-run.js';
 import { leftLines } from './step-lines.js';
@@ -117,12 +118,12 @@ function messageLines({ message }: RunStatus): readonly string[] {
 }
 
 function stepLine({ view }: RunReading, reading: RunStatus): string {
-  const { step, turn, limits, status, outcome } = reading;
-  const cap = limits.turn.steps ?? null;
+  const { step, turn, status, outcome } = reading;
+  const place = view.state === null ? `${step}` : stepOfLimit(view.state, step);
   const calls = formatCount(view.state?.turn.spent.toolCalls ?? 0, 'call');
   // A run that has not ended has the outcome of its last turn.
   const over = !isOpenStatus(status) || outcome === null ? '' : ` · ${statusText(outcome)}`;
-  return `${step}${cap === null ? '' : ` of ${cap}`} in turn ${turn} · ${calls}${over}`;
+  return `${place} in turn ${turn} · ${calls}${over}`;
 }
 
 function waitLine({ run, now }: StatusView): string | null {

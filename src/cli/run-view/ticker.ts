@@ -10,6 +10,7 @@ import {
   currentStep,
   itemProgress,
   nodeOfCall,
+  stepOfLimit,
 } from '../../core/state/turn-definition.js';
 import { type InFlight, type Projection, waitingFor } from '../../history/projection.js';
 import { describeWorkflow } from '../../temporal/server-answers.js';
@@ -141,12 +142,8 @@ function nodeTexts(state: RunState): readonly string[] {
 }
 
 function stepText(state: Projection['state']): string {
-  const turn = state?.turn;
-  if (turn?.phase.type === 'closing') return 'closing';
-  const step = state === null ? 1 : currentStep(state);
-  // The limit does not count the visits of a graph's nodes.
-  const cap = state?.graph === undefined ? state?.config.limits.turn.steps : null;
-  return cap === undefined || cap === null ? `step ${step}` : `step ${step} of ${cap}`;
+  if (state?.turn.phase.type === 'closing') return 'closing';
+  return state === null ? 'step 1' : `step ${stepOfLimit(state, currentStep(state))}`;
 }
 
 /** Returns what is in flight. The name of the node says what its own work is. */

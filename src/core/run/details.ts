@@ -4,6 +4,7 @@ import { planIn } from '../plan/plan.js';
 import type { RunState } from '../state/state.js';
 import { type RunStatus, statusName } from '../state/status.js';
 import { callSummary, formatBytes, visible } from '../state/summaries.js';
+import { stepOfLimit } from '../state/turn-definition.js';
 import { getOpenBatch } from '../state/turn.js';
 import { findWork } from '../state/work.js';
 import { isObject } from '../text/json.js';
@@ -184,7 +185,7 @@ export function currentDetails(state: RunState, status: RunStatus): string {
       status.reason === null ? statusName(status) : `${statusName(status)} (${status.reason})`,
     ],
     ['Agent', `${status.agent} · ${state.config.definition.model}`],
-    ['Turn, step', `${status.turn}, ${status.step} of ${status.limits.turn.steps ?? '∞'}`],
+    ['Turn, step', `${status.turn}, ${stepOfLimit(state, status.step)}`],
     ['Tool calls', `${state.turn.spent.toolCalls}`],
     ['Tokens', `${usage.inputTokens} in (${usage.cachedTokens} cached), ${usage.outputTokens} out`],
     ['Cost', cost],

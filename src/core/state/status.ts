@@ -98,6 +98,7 @@ export interface RunStatus {
   /** For people: the problem and the fix; null if there is none. */
   readonly message: string | null;
   readonly turn: number;
+  /** The steps of the turn, as its outcome counts them. In a graph, the limit `steps` counts fewer. */
   readonly step: number;
   readonly segments: number;
   /** Number of messages waiting for their turn. */

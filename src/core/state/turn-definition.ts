@@ -196,8 +196,22 @@ export function itemProgress(state: RunState): CallProgress | null {
 /** Returns the number of the step under way: the next one before the model has replied. */
 export function currentStep(state: RunState): number {
   const node = currentNode(state);
+  const { phase } = state.turn;
+  const isOver = phase.type === 'over' || (phase.type === 'idle' && phase.outcome !== null);
+  const isFull = state.turn.spent.steps >= (state.config.limits.turn.steps ?? Infinity);
   const isCounted = getOpenBatch(state) !== null || (node !== undefined && isStep(node));
-  return stepsOf(state) + (isCounted ? 0 : 1);
+  return stepsOf(state) + (isOver || isFull || isCounted ? 0 : 1);
+}
+
+/**
+ * Describes a step beside the limit `steps`: `3 of 10`. In a graph, the limit counts fewer than the
+ * step, so its own count is shown: `6 (replies: 1 of 2)`.
+ */
+export function stepOfLimit(state: RunState, step: number): string {
+  const cap = state.config.limits.turn.steps ?? null;
+  if (cap === null || !hasModel(state)) return `${step}`;
+  if (graphOf(state) === undefined || keepsEarlierMeaning(state, {})) return `${step} of ${cap}`;
+  return `${step} (replies: ${state.turn.spent.steps} of ${cap})`;
 }
 
 /** The number of calls of a model's message that are executed at the same time. */
