@@ -52,7 +52,7 @@ export function toRunStatus(run: RunReading, now: number): RunStatus {
     reports: failedAttempts(events, work),
   };
   if (description === null) return { ...common, ...archivedStatus(run, status) };
-  const isCancelling = view.cancelRequested && end === null;
+  const isCancelling = view.cancelRequested && end === null && isOpenStatus(status.status);
   const isHeld = description.status.name === 'PAUSED' && end === null;
   return {
     ...common,

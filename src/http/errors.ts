@@ -10,6 +10,7 @@ import {
   ResultLostError,
   UnreadableError,
 } from '../core/errors.js';
+import { withProgram } from '../core/requests/commands.js';
 import { printable } from '../core/text/text.js';
 import { redactMessage } from '../secrets/redact.js';
 import { isUnanswered } from '../temporal/grpc.js';
@@ -155,13 +156,18 @@ function retryable(code: string, message: string): ErrorAnswer {
   return { ...answer(503, { code, message, fix }, headers), isHidden: true };
 }
 
+/** Returns a text whose commands work in a project. */
+function shown(text: string): string {
+  return printable(redactMessage(withProgram(text)));
+}
+
 function answer(
   status: Status,
   error: ErrorBody['error'],
   headers: Readonly<Record<string, string>> = {},
 ): ErrorAnswer {
-  const message = printable(redactMessage(error.message));
-  const fix = error.fix === null ? null : printable(redactMessage(error.fix));
+  const message = shown(error.message);
+  const fix = error.fix && shown(error.fix);
   return { status, body: { error: { ...error, message, fix } }, headers, isHidden: false };
 }
 

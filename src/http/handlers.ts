@@ -7,9 +7,11 @@ import type { Right } from '../config.js';
 import { InputError, NoRunError } from '../core/errors.js';
 import { drawRun, toMermaid } from '../core/graph/draw.js';
 import { toLimits } from '../core/input/input.js';
+import { withProgram, withTexts } from '../core/requests/commands.js';
 import { isLoaded } from '../core/rules/limits.js';
 import type { RunState } from '../core/state/state.js';
 import { canonicalJson, sha256Hex } from '../core/text/json.js';
+import { show } from '../core/text/text.js';
 import type { Outcome } from '../core/transcript/outcome.js';
 import type { Decision } from '../core/transcript/request.js';
 import { readRun } from '../history/read-run.js';
@@ -36,7 +38,7 @@ import {
   startOrFind,
   storeAttachments,
 } from './starts.js';
-import { agentView, requestView } from './views.js';
+import { agentView, requestView, runnableFix, runnableList } from './views.js';
 
 /** Who calls an operation. */
 export interface Caller {
@@ -114,6 +116,7 @@ export async function startFor(
   return await startOrFind(place, principal, {
     ...name,
     digest,
+    operationKey: given === undefined ? operationKey : null,
     start: (memo) => startRun(client, input, { ...name, taskQueue, memo }),
   });
 }
@@ -187,9 +190,7 @@ function requireControl(principal: Principal, about: AgentOfTenant): void {
 }
 
 function noAgent(agent: string): InputError {
-  return new InputError(
-    `agent: there is no agent "${agent}"; GET /v1/agents, or the tool agent_list, lists them`,
-  );
+  return new InputError(`agent: there is no agent ${show(agent)}; GET /v1/agents lists them`);
 }
 
 /** Returns the handlers of all operations. */
@@ -247,10 +248,10 @@ function readHandlers(place: Place, open: OpenFor): Pick<Handlers, ReadNames> {
       const seen = await open(run, 'read', caller);
       const all = ['talk', 'read', 'decide', 'control'] as const;
       const rights = all.filter((right) => mayDo(principal, right, seen));
-      const { below = [], ...status } = await api.status(run);
+      const { below = [], ...status } = withTexts(await api.status(run), withProgram);
       const sees = sightOf(place, principal, ['read']);
       const may = await Promise.all(below.map(sees));
-      const shown = below.filter((_, index) => may[index]);
+      const shown = below.filter((_, index) => may[index]).map(runnableFix);
       return { ...status, ...(shown.length > 0 && { below: shown }), rights };
     },
     async getResult({ run, turn, wait = WAIT_SECONDS }, caller) {
@@ -289,7 +290,7 @@ function readHandlers(place: Place, open: OpenFor): Pick<Handlers, ReadNames> {
         ? undefined
         : (run: ListedRun, info: ListedRun['info']) => sight({ ...run, info });
       const stored = await storedFilter(place.client, filter);
-      return await listRequests(place.client, stored, { sees, signal });
+      return runnableList(await listRequests(place.client, stored, { sees, signal }));
     },
     async getRequest({ run, request }, caller) {
       await open(run, SEES_REQUESTS, caller);
@@ -298,7 +299,7 @@ function readHandlers(place: Place, open: OpenFor): Pick<Handlers, ReadNames> {
         const fix = 'read the run for its open requests';
         throw new HttpError(404, 'no_request', error.message, { fix });
       });
-      return { ...found, view: requestView(found) };
+      return { ...runnableFix(found), view: requestView(found) };
     },
   };
 }

@@ -1,10 +1,11 @@
 import type { CallToolResult } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import { shownActions } from '../core/plan/confirm-plan.js';
+import { commandLine, withProgram } from '../core/requests/commands.js';
 import { presentRequest } from '../core/requests/presentation.js';
 import { RUN_STATUSES, type RunStatus, statusName } from '../core/state/status.js';
 import { visible } from '../core/state/summaries.js';
-import { printable } from '../core/text/text.js';
+import { printable, show } from '../core/text/text.js';
 import type { Outcome } from '../core/transcript/outcome.js';
 import type { Request } from '../core/transcript/request.js';
 import { redactMessage } from '../secrets/redact.js';
@@ -54,7 +55,7 @@ const statusAnswer = z.object({
         fix: z.string(),
       }),
     )
-    .describe("what needs a person's decision; `fix` is the command"),
+    .describe("what needs a person's decision; `fix` is the command, or the tool"),
 });
 
 /** The output of `agent_result`. */
@@ -94,6 +95,27 @@ export function toStatusAnswer(status: RunStatus): z.infer<typeof statusAnswer> 
 export function toPending(request: Request): z.infer<typeof statusAnswer>['pending'][number] {
   const { id, kind, call = null, tool = null, fix } = request;
   return { request: id, kind, call, tool, shown: visible(presentRequest(request).headline), fix };
+}
+
+/**
+ * Returns the status of a run for a client that has the tools for decisions: each `fix` names them
+ * instead of a command, which the client may have no terminal for.
+ */
+export function withDecideTools(status: RunStatus): RunStatus {
+  const { id: run, message, pending } = status;
+  const fixed = pending.map((request) => ({
+    ...request,
+    fix:
+      `show it to a person with list_requests, id ${show(run)}; then call decide with request ` +
+      `"${request.id}", its digest, and as: ${request.decisions.join(', ')}`,
+  }));
+  const [first] = pending;
+  const [told] = fixed;
+  return {
+    ...status,
+    message: first && told && message ? message.replace(first.fix, () => told.fix) : message,
+    pending: fixed,
+  };
 }
 
 export function endedAnswer(id: string, outcome: Outcome): z.infer<typeof resultAnswer> {
@@ -154,6 +176,8 @@ export function inToolTerms(message: string): string {
   return message
     .replaceAll('mode "steer"', 'steer: true')
     .replaceAll('"open": true', 'open: true')
+    .replace('GET /v1/agents lists them', 'agent_list lists them')
+    .replace(/^Idempotency-Key: expected a new key/, 'operation_id: expected a new id')
     .replace(/^id: /, 'operation_id: ');
 }
 
@@ -319,7 +343,7 @@ export function failedResult(message: string, code: string): CallToolResult {
 const MAX_ARGUMENTS = 20_000;
 
 /** Returns a request as `list_requests` shows it. */
-export function shownToModel(request: Request): Readonly<Record<string, unknown>> {
+export function shownToModel(run: string, request: Request): Readonly<Record<string, unknown>> {
   const { arguments: given, parsed, question, options, ...rest } = request;
   // The actions of a plan are its arguments, and `shown` has its text.
   const actions = request.kind === 'plan' ? shownActions(given ?? '') : null;
@@ -328,14 +352,15 @@ export function shownToModel(request: Request): Readonly<Record<string, unknown>
     ...rest,
     ...asked,
     ...(given !== undefined && {
-      arguments: cut(request, actions ? JSON.stringify(actions) : given),
+      arguments: cut(run, request, actions ? JSON.stringify(actions) : given),
     }),
-    ...(parsed !== undefined && { parsed: cut(request, parsed) }),
+    ...(parsed !== undefined && { parsed: cut(run, request, parsed) }),
   };
 }
 
-function cut({ id }: Request, given: string): string {
+function cut(run: string, { id }: Request, given: string): string {
   if (given.length <= MAX_ARGUMENTS) return given;
-  const note = `… ${given.length - MAX_ARGUMENTS} more characters; read them with: perdure inbox RUN ${id} --full`;
+  const command = withProgram(commandLine('perdure', ['inbox', run, id, '--full']));
+  const note = `… ${given.length - MAX_ARGUMENTS} more characters; read them with: ${command}`;
   return given.slice(0, MAX_ARGUMENTS) + note;
 }

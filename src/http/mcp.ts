@@ -2,7 +2,7 @@ import type { McpServer } from '@modelcontextprotocol/server';
 import type { Hono } from 'hono';
 import { withAllArguments } from '../client/requests.js';
 import { InputError } from '../core/errors.js';
-import { isOpenStatus } from '../core/state/status.js';
+import { type RunStatus, isOpenStatus } from '../core/state/status.js';
 import { ownVersion } from '../storage/files.js';
 import { type Place, openRun } from './access.js';
 import { type DoorParts, callerOf } from './api-routes.js';
@@ -22,6 +22,7 @@ import {
   toStatusAnswer,
   toolResult,
   unfinishedAnswer,
+  withDecideTools,
 } from './mcp-tools.js';
 
 /** The path of the MCP server. */
@@ -51,8 +52,9 @@ export function addMcpRoute(
         Object.defineProperty(server, 'createToolError', {
           value: (message: string) => failedResult(message, 'input'),
         });
-        addRunTools(server, { place, handlers, caller, log });
-        if (canDecide) addDecideTools(server, { place, handlers, caller, log });
+        const tools = { place, handlers, caller, log, canDecide };
+        addRunTools(server, tools);
+        if (canDecide) addDecideTools(server, tools);
         return server;
       },
       { maxRequestBodySize: parts.limits.bodyBytes },
@@ -80,6 +82,8 @@ interface ToolParts {
   readonly handlers: ReturnType<typeof createHandlers>;
   readonly caller: Caller;
   readonly log: (error: unknown) => void;
+  /** Whether the server offers the tools for decisions. */
+  readonly canDecide: boolean;
 }
 
 /** Makes failed results of errors, in the words of the HTTP API. */
@@ -93,8 +97,12 @@ function answering({ log }: Pick<ToolParts, 'log'>): ReturnType<typeof failuresA
 }
 
 function addRunTools(server: McpServer, parts: ToolParts): void {
-  const { handlers, caller } = parts;
+  const { handlers, caller, canDecide } = parts;
   const tool = answering(parts);
+  const readStatus = async (run: string): Promise<RunStatus> => {
+    const status = await handlers.getRun({ run }, caller);
+    return canDecide && status.rights.includes('decide') ? withDecideTools(status) : status;
+  };
   server.registerTool(
     'agent_list',
     RUN_TOOLS.agent_list,
@@ -116,7 +124,7 @@ function addRunTools(server: McpServer, parts: ToolParts): void {
   server.registerTool(
     'agent_status',
     RUN_TOOLS.agent_status,
-    tool(async ({ id }) => toolResult(toStatusAnswer(await handlers.getRun({ run: id }, caller)))),
+    tool(async ({ id }) => toolResult(toStatusAnswer(await readStatus(id)))),
   );
   server.registerTool(
     'agent_result',
@@ -129,7 +137,7 @@ function addRunTools(server: McpServer, parts: ToolParts): void {
       }
       const { outcome } = await handlers.getResult({ run: id, wait }, { ...caller, signal });
       if (outcome !== null) return toolResult(endedAnswer(id, outcome));
-      return toolResult(unfinishedAnswer(await handlers.getRun({ run: id }, caller)));
+      return toolResult(unfinishedAnswer(await readStatus(id)));
     }),
   );
   server.registerTool(
@@ -161,9 +169,9 @@ function addDecideTools(server: McpServer, parts: ToolParts): void {
     RUN_TOOLS.list_requests,
     tool(async ({ id }) => {
       await openRun(place, { principal: caller.principal, right: SEES_REQUESTS, run: id });
-      const { pending } = await place.api.status(id);
+      const { pending } = withDecideTools(await place.api.status(id));
       const requests = await withAllArguments(pending, place.blobs);
-      return toolResult({ id, requests: requests.map(shownToModel) });
+      return toolResult({ id, requests: requests.map((one) => shownToModel(id, one)) });
     }),
   );
   server.registerTool(

@@ -3,6 +3,7 @@ import { type ForkOptions, forkRun } from '../client/fork-run.js';
 import { type RunName, nameRun } from '../client/run-ids.js';
 import { IdTakenError } from '../core/errors.js';
 import { canonicalJson, sha256Hex } from '../core/text/json.js';
+import { show } from '../core/text/text.js';
 import type { Attachment } from '../core/transcript/messages.js';
 import { tenantIdPrefix } from '../temporal/tenant-rules.js';
 import { type Place, openRun, startMemo, unseen } from './access.js';
@@ -55,9 +56,12 @@ export async function startOrFind(
     id,
     givenId = id,
     digest,
+    operationKey,
     start,
   }: RunName & {
     readonly digest: string;
+    /** The key whose run this is; null if the request names the run itself. */
+    readonly operationKey: string | null;
     readonly start: (memo: ReturnType<typeof startMemo>) => Promise<{ readonly id: string }>;
   },
 ): Promise<Started> {
@@ -67,10 +71,12 @@ export async function startOrFind(
     if (!IdTakenError.isInstance(error)) throw error;
     const found = await openRun(place, { principal, right: 'read', run: id }).catch(unseen);
     if (found?.isOwn && found.request === digest) return { id, repeated: true };
-    throw new IdTakenError(
-      `id: expected a new id, got "${givenId}", which another request has used; choose another one`,
-      { cause: error },
-    );
+    const taken =
+      operationKey === null
+        ? `id: expected a new id, got "${givenId}"`
+        : `Idempotency-Key: expected a new key, got ${show(operationKey)}`;
+    const by = found?.isOwn ? `started run ${givenId} for another request` : 'is in use';
+    throw new IdTakenError(`${taken}, which ${by}; choose a new one`, { cause: error });
   }
 }
 
@@ -138,6 +144,7 @@ export async function forkFor(
   return await startOrFind(place, principal, {
     ...name,
     digest,
+    operationKey: given === undefined ? operationKey : null,
     start: (memo) =>
       forkRun(
         client,

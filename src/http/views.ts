@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Right } from '../config.js';
 import { shownActions } from '../core/plan/confirm-plan.js';
+import { withProgram } from '../core/requests/commands.js';
 import { presentRequest } from '../core/requests/presentation.js';
 import { type JsonObject, isJsonObject, isObject, parseJson } from '../core/text/json.js';
 import { escapeArguments, printable } from '../core/text/text.js';
@@ -67,6 +68,22 @@ export interface GraphView {
     /** How often the run has taken it. */
     readonly taken?: number;
   }[];
+}
+
+interface Fixable {
+  readonly fix: string;
+}
+
+/** Returns a request with a command that works in a project. */
+export function runnableFix<One extends Fixable>(request: One): One {
+  return { ...request, fix: withProgram(request.fix) };
+}
+
+/** The same for a list of requests. */
+export function runnableList<List extends { readonly requests: readonly Fixable[] }>(
+  list: List,
+): List {
+  return { ...list, requests: list.requests.map(runnableFix) };
 }
 
 /** A name, and its value as text. */

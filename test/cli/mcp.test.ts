@@ -209,9 +209,9 @@ describe('perdure as an MCP server', () => {
       message: 'two',
     });
     expect(other.isError).toBe(true);
-    expect(other.text).toContain(`which started run ${String(value['id'])} with another message`);
+    expect(other.text).toContain(`which started run ${String(value['id'])} for another request`);
     const poet = await server.call('agent_start', { ...operation, agent: 'poet', message });
-    expect(poet.text).toContain('of agent clerk');
+    expect(poet.text).toContain('for another request');
   });
 
   test('sends each message to an open run once, and cancels a turn or the run', async () => {
@@ -266,9 +266,10 @@ describe('perdure as an MCP server', () => {
       return text;
     };
     expect(await wrong('agent_start', { agent: 'clerk', message: 'x' })).toContain('operation_id');
-    expect(await wrong('agent_start', { agent: 'clark', message: 'x', ...operation })).toContain(
-      'agent: expected one of double, clerk, poet, payout; got "clark"',
-    );
+    // The same words and the same code as over HTTP.
+    const none = await server.call('agent_start', { ...operation, agent: 'clark', message: 'x' });
+    expect(none.code).toBe('input');
+    expect(none.text).toContain('agent: there is no agent "clark"; agent_list lists them');
     expect(
       await wrong('agent_start', { agent: 'clerk', message: 'x', ...operation, wait: 1 }),
     ).toContain('wait');
@@ -361,10 +362,13 @@ describe('perdure as an MCP server', () => {
       { timeout: 30_000, interval: 100 },
     );
     const [{ id: request, digest } = { id: '', digest: '' }] = requests;
-    // A command works in the client's folder only if it names the configuration, as in the status.
     const status = (await deciding.call('agent_status', { id })).value;
     const fixesOf = (shown: unknown) => (shown as { fix: string }[]).map(({ fix }) => fix);
     expect(fixesOf(requests)).toEqual(fixesOf(status['pending']));
+    expect(fixesOf(requests).join('\n')).toContain('then call decide with request "r1"');
+    // A command works in the client's folder only if it names the place.
+    const { text } = await (await allRunsServer()).call('agent_status', { id });
+    expect(text).toMatch(/decide: \S+ \S*perdure\S* \w+ --task-queue/);
     const yes = () => ({ id, message: 'yes', operation_id: randomUUID() });
     const others = await Promise.all([
       deciding.call('agent_send', yes()),

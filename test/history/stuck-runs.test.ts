@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
+import { type RunStatus, statusName } from '../../src/core/state/status.js';
 import { toRunStatus } from '../../src/client/status.js';
 import { decodeEvent } from '../../src/history/decode-event.js';
 import { historyFromJson, type History } from '../../src/history/history-event.js';
@@ -7,21 +8,26 @@ import { project } from '../../src/history/projection.js';
 
 type RawEvent = NonNullable<History['events']>[number];
 
+function recorded(name: string): readonly RawEvent[] {
+  const file = new URL(`../histories/${name}.json`, import.meta.url);
+  const json = JSON.parse(readFileSync(file, 'utf8')) as { readonly events: readonly unknown[] };
+  return historyFromJson(json).events ?? [];
+}
+
+const all = recorded('sequential-calls');
 /** A history that ends while the workflow waits for its next task. */
-const { events: recorded } = historyFromJson(
-  JSON.parse(
-    readFileSync(new URL('../histories/sequential-calls.json', import.meta.url), 'utf8'),
-  ) as { readonly events: readonly unknown[] },
-);
-const all = recorded ?? [];
 const open = all.slice(
   0,
   all.findLastIndex((event) => event.workflowTaskCompletedEventAttributes),
 );
 
-/** Returns the message of a run whose history ends with these events, after `failures` in a row. */
-function messageOf(added: readonly object[], failures: number): string | null {
-  const events = [...open, ...added] as RawEvent[];
+/** Returns the status of a run whose history ends with these events, after `failures` in a row. */
+function statusOf(
+  added: readonly object[],
+  failures: number,
+  before: readonly RawEvent[] = open,
+): RunStatus {
+  const events = [...before, ...added] as RawEvent[];
   const decoded = events.map(decodeEvent);
   const raw = { pendingWorkflowTask: { attempt: failures + 1 }, pendingActivities: [] };
   const description = { status: { name: 'RUNNING' }, raw };
@@ -37,7 +43,11 @@ function messageOf(added: readonly object[], failures: number): string | null {
     view: project(decoded),
     terminatedWhy: '',
   };
-  return toRunStatus(run, 0).message;
+  return toRunStatus(run, 0);
+}
+
+function messageOf(added: readonly object[], failures: number): string | null {
+  return statusOf(added, failures).message;
 }
 
 /** A marker as the SDK records it. */
@@ -80,4 +90,12 @@ describe('the status of a run that workers do not continue', () => {
       'a newer version of perdure wrote the run: the run\'s history has the patch "semantics-9"',
     );
   });
+});
+
+test('the status of a run that was just canceled says nothing else in its message', () => {
+  const canceled = recorded('idle-then-cancelled');
+  const at = canceled.findIndex((one) => one.workflowExecutionCancelRequestedEventAttributes);
+  const status = statusOf([], 0, canceled.slice(0, at + 1));
+  expect(statusName(status)).toBe('cancelled');
+  expect(status.message).toBeNull();
 });

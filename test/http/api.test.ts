@@ -148,6 +148,10 @@ describe('a request that is sent again', () => {
     const changed = { ...body, message: 'twice' };
     const other = await desk.send('/v1/runs', { body: changed, headers });
     expect([other.status, other.body.error.code]).toEqual([409, 'id_taken']);
+    const key = headers['idempotency-key'];
+    expect(other.body.error.message).toBe(
+      `Idempotency-Key: expected a new key, got "${key}", which started run ${first.body.id} for another request`,
+    );
     expect(other.headers.get('x-should-retry')).toBe('false');
     // Another principal has its own keys.
     const ofEve = await desk.send('/v1/runs', { body, headers, as: 'eve' });

@@ -77,7 +77,9 @@ describe.each<Mode>(['auto', 'legacy'])('an official client (%s)', (mode) => {
     const { id } = (await call(client, 'agent_start', start)).value;
     expect((await call(client, 'agent_start', start)).value).toEqual({ id, repeated: true });
     const taken = await call(client, 'agent_start', { ...start, message: 'bye' });
-    expect(taken.text).toContain('operation_id: expected a new id');
+    expect(taken.text).toContain(
+      `operation_id: expected a new id, got "${start.operation_id}", which started run ${id} for another request; choose a new one`,
+    );
     const first = await call(client, 'agent_result', { id });
     expect(first.value).toMatchObject({ done: true, answer: 'you said: hello' });
     const send = { id, message: 'and again', operation_id: operation() };
@@ -119,7 +121,7 @@ test('a principal sees and starts what its rights say, and a run of others is un
     message: 'pay 22',
     operation_id: operation(),
   });
-  expect(refused.text).toContain('agent: there is no agent "desk"');
+  expect(refused.text).toContain('agent: there is no agent "desk"; agent_list lists them');
   expect(refused.text).toContain('code: input');
   await desk.client.cancel(id);
 });
@@ -132,12 +134,28 @@ test('no client decides, unless the server lets it and its principal has the rig
   const said = { id, message: 'approve', operation_id: operation() };
   await call(ann, 'agent_send', said);
   expect(desk.paid).not.toContain(23);
+  // Without the tools for decisions, a person decides in the terminal of a project.
+  const [waiting] = (await call(ann, 'agent_status', { id })).value['pending'];
+  expect(waiting.fix).toMatch(/^npx perdure approve pay-\S+ r1 --digest [0-9a-f]{12}$/);
+  expect((await call(ann, 'agent_result', { id, wait_seconds: 0 })).value['message']).toMatch(
+    /; decide: npx perdure approve pay-\S+ r1 --digest /,
+  );
+  const { body: read } = await desk.send(`/v1/runs/${id}`);
+  expect([read.pending[0].fix, read.message]).toEqual([
+    waiting.fix,
+    expect.stringContaining(`decide: ${waiting.fix}`),
+  ]);
   const bob = await connect('bob', { url: deciding.url });
   expect(await call(bob, 'decide', decision)).toMatchObject({ failed: true });
   expect(desk.paid).not.toContain(23);
   const able = await connect('ann', { url: deciding.url });
   const { requests } = (await call(able, 'list_requests', { id })).value;
-  expect(requests).toMatchObject([{ id: request.id, digest: request.digest }]);
+  const fix = `show it to a person with list_requests, id "${id}"; then call decide with request "r1", its digest, and as: ${request.decisions.join(', ')}`;
+  expect(requests).toMatchObject([{ id: request.id, digest: request.digest, fix }]);
+  expect((await call(able, 'agent_status', { id })).value).toMatchObject({
+    message: expect.stringContaining(`decide: ${fix}`) as string,
+    pending: [{ fix }],
+  });
   const wrong = await call(able, 'decide', { ...decision, digest: '0'.repeat(64) });
   expect(wrong.text).toContain('code: refused');
   expect(desk.paid).not.toContain(23);

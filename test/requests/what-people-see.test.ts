@@ -124,7 +124,9 @@ const WIDTHS = [40, 80, 120];
 function toModels(request: Request): Readonly<Record<string, readonly string[]>> {
   return {
     'MCP agent_status': [JSON.stringify(toPending(request))],
-    'MCP list_requests': [JSON.stringify({ ...shownToModel(request), raisedAt: 0 }, null, 1)],
+    'MCP list_requests': [
+      JSON.stringify({ ...shownToModel('run-1', request), raisedAt: 0 }, null, 1),
+    ],
   };
 }
 

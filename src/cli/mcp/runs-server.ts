@@ -3,14 +3,13 @@ import { StringDecoder } from 'node:string_decoder';
 import { McpServer } from '@modelcontextprotocol/server';
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { z } from 'zod';
-import { agentProblem, servedAgentProblem } from '../../client/fork-run.js';
+import { agentProblem } from '../../client/fork-run.js';
 import { withAllArguments } from '../../client/requests.js';
 import { nameRun } from '../../client/run-ids.js';
 import { toRunStatus, waitForResult } from '../../client/status.js';
 import { IdTakenError, InputError } from '../../core/errors.js';
 import type { RunInput } from '../../core/input/input.js';
 import { type RunStatus, isOpenStatus } from '../../core/state/status.js';
-import { visible } from '../../core/state/summaries.js';
 import { canonicalJson, sha256Hex, parseForeignJson, isObject } from '../../core/text/json.js';
 import { describeRun, readRun } from '../../history/read-run.js';
 import {
@@ -26,15 +25,15 @@ import {
   toStatusAnswer,
   toolResult,
   unfinishedAnswer,
+  withDecideTools,
 } from '../../http/mcp-tools.js';
 import { ownVersion } from '../../storage/files.js';
 import { findServedAgent } from '../../temporal/pollers.js';
 import { askRun } from '../../updates/ask.js';
 import { cancelTurn, resolveRequests } from '../../updates/decide.js';
 import { createRunInput, startRun } from '../../updates/start.js';
-import { CommandError } from '../context.js';
 import { errorCode, runnableStatus } from '../reports/next-command.js';
-import { escapeJson } from '../../core/text/text.js';
+import { escapeJson, show } from '../../core/text/text.js';
 import { redactJsonText } from '../../secrets/redact.js';
 import {
   type RunsAccess,
@@ -55,7 +54,8 @@ function addReadTools(server: McpServer, access: RunsAccess): void {
   const { archive } = access;
   const readStatus = async (named: string): Promise<RunStatus> => {
     const { client, id } = await servedRun(access, named);
-    return runnableStatus(access, toRunStatus(await readRun(client, id, { archive }), Date.now()));
+    const status = toRunStatus(await readRun(client, id, { archive }), Date.now());
+    return access.canDecide ? withDecideTools(status) : runnableStatus(access, status);
   };
   server.registerTool(
     'agent_status',
@@ -104,12 +104,8 @@ function addStartTools(
 ): void {
   const names = agents.map(({ name }) => name).join(', ');
   /** A worker elsewhere may have other agents. */
-  const problemElsewhere = async (agent: string): Promise<string | null> =>
-    servedAgentProblem(
-      agent,
-      await findServedAgent(await client(), { taskQueue, agent }),
-      taskQueue,
-    );
+  const isElsewhere = async (agent: string): Promise<boolean> =>
+    (await findServedAgent(await client(), { taskQueue, agent })).is !== 'lacking';
   server.registerTool('agent_list', RUN_TOOLS.agent_list, () =>
     toolResult({ agents: agents.map(toListedAgent) }),
   );
@@ -123,14 +119,11 @@ function addStartTools(
       const input = createRunInput(agent, { by: mcpClaim(), ...given });
       const isHosting = await ensureWorker(taskQueue);
       const isKnown = agents.some(({ name }) => name === agent);
-      if (isHosting && !isKnown) {
-        throw new CommandError(
-          'usage',
-          `agent: expected one of ${names || 'none'}; got ${JSON.stringify(agent)}`,
-        );
+      if (!isKnown && (isHosting || !(await isElsewhere(agent)))) {
+        throw new InputError(`agent: there is no agent ${show(agent)}; agent_list lists them`);
       }
       // A worker elsewhere may have another version of an agent, but hardly one that reads less.
-      const problem = isKnown ? agentProblem(agents, input) : await problemElsewhere(agent);
+      const problem = isKnown ? agentProblem(agents, input) : null;
       if (problem !== null) throw new InputError(problem);
       const options = { operationId: operation, taskQueue, owner: await owner() };
       return toolResult({ ...(await startOnce(await client(), input, options)) });
@@ -177,13 +170,9 @@ async function startOnce(
     (before?.message ?? input.message) === input.message &&
     canonicalJson(before?.input ?? input.input ?? {}) === canonicalJson(input.input ?? {});
   if (existing.agent === input.agent && isSame) return { id, repeated: true };
-  const difference =
-    existing.agent === input.agent
-      ? 'with another message or input'
-      : `of agent ${visible(existing.agent)}`;
   throw new IdTakenError(
-    `operation_id: expected a new id, got ${JSON.stringify(operation)}, which started run ${id} ` +
-      `${difference}; choose a new one, or read that run with agent_status`,
+    `operation_id: expected a new id, got ${show(operation)}, which started run ${id} ` +
+      'for another request; choose a new one',
   );
 }
 
@@ -269,12 +258,9 @@ function addDecideTools(server: McpServer, access: RunsAccess): void {
     RUN_TOOLS.list_requests,
     withErrorCode(async ({ id: named }) => {
       const { client, id } = await servedRun(access, named);
-      const { pending } = runnableStatus(
-        access,
-        toRunStatus(await readRun(client, id), Date.now()),
-      );
+      const { pending } = withDecideTools(toRunStatus(await readRun(client, id), Date.now()));
       const requests = await withAllArguments(pending, access.blobs);
-      return toolResult({ id, requests: requests.map(shownToModel) });
+      return toolResult({ id, requests: requests.map((one) => shownToModel(id, one)) });
     }),
   );
   server.registerTool(
@@ -367,10 +353,9 @@ function readable(line: string, output: Writable): string {
   const message: unknown = JSON.parse(line);
   const { id, method } = isObject(message) ? message : {};
   if (typeof method === 'string' && (typeof id === 'string' || typeof id === 'number')) {
-    const content = [{ type: 'text', text: read.problem }];
     const answer =
       method === 'tools/call'
-        ? { result: { content, isError: true } }
+        ? { result: failedResult(read.problem, 'input') }
         : { error: { code: INVALID_PARAMS, message: read.problem } };
     output.write(`${JSON.stringify({ jsonrpc: '2.0', id, ...answer })}\n`);
   }

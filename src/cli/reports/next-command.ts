@@ -1,7 +1,7 @@
 import { basename, relative, sep } from 'node:path';
 import { CommanderError } from 'commander';
 import { NoServerError, PerdureError, RefusedError } from '../../core/errors.js';
-import { commandLine, runCommands } from '../../core/requests/commands.js';
+import { commandLine, runCommands, withProgram, withTexts } from '../../core/requests/commands.js';
 import type { RunStatus } from '../../core/state/status.js';
 import { printable, shellLine, shellWord, visibleJson } from '../../core/text/text.js';
 import { nextTarget } from '../../history/follow-history.js';
@@ -104,16 +104,10 @@ function programName(
   return RUNNERS[agent.split('/')[0] ?? ''] ?? 'npx perdure';
 }
 
-/** The commands that texts of runs, workers, and servers name; those do not know how it was started. */
-const NAMED_COMMANDS =
-  /(?<![\w./-]|(?:npx|exec|yarn|bunx) )perdure (mcp accept|approve|answer|attach|audit|budgets|codec|costs|deny|dev|doctor|edit|erase|eval|export|inbox|limits|list|record|replay|rerun|resolve|resume|status|transcript|worker)(?![\w-])/g;
-
 /** Returns a text in which each command can be pasted: it names this program and the same place. */
 export function runnableText({ options }: Pick<CliContext, 'options'>, text: string): string {
   const flags = placeFlags(options).map((flag) => shellWord(flag));
-  return text.replace(NAMED_COMMANDS, (_, command: string) =>
-    [programName(), command, ...flags].join(' '),
-  );
+  return withProgram(text, programName(), flags);
 }
 
 /** Returns a status whose commands can be pasted. */
@@ -121,12 +115,7 @@ export function runnableStatus<Status extends RunStatus>(
   context: Pick<CliContext, 'options'>,
   status: Status,
 ): Status {
-  const { message, pending } = status;
-  return {
-    ...status,
-    message: message && runnableText(context, message),
-    pending: runnableFixes(context, pending),
-  };
+  return withTexts(status, (text) => runnableText(context, text));
 }
 
 /** Returns requests whose commands can be pasted. */

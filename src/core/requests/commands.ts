@@ -45,6 +45,37 @@ export function commandLine(
   });
 }
 
+/** The commands that texts of runs, workers, and servers name; those do not know how it was started. */
+const NAMED_COMMANDS =
+  /(?<![\w./-]|(?:npx|exec|yarn|bunx) )perdure (mcp accept|approve|answer|attach|audit|budgets|codec|costs|deny|dev|doctor|edit|erase|eval|export|inbox|limits|list|record|replay|rerun|resolve|resume|status|transcript|worker)(?![\w-])/g;
+
+/**
+ * Returns a text in which each command can be pasted. `program`: the words that start the program; by
+ * default, those that work in a project. `flags`: what follows the command.
+ */
+export function withProgram(
+  text: string,
+  program = 'npx perdure',
+  flags: readonly string[] = [],
+): string {
+  return text.replace(NAMED_COMMANDS, (_, command: string) =>
+    [program, command, ...flags].join(' '),
+  );
+}
+
+/** Returns a status with other texts in place of the message and of the fix of each request. */
+export function withTexts<Status extends Pick<RunStatus, 'message' | 'pending'>>(
+  status: Status,
+  replace: (text: string) => string,
+): Status {
+  const { message, pending } = status;
+  return {
+    ...status,
+    message: message && replace(message),
+    pending: pending.map((one) => ({ ...one, fix: replace(one.fix) })),
+  };
+}
+
 /**
  * Whose name a command gives as the one who decides: that of its user, another that its user adds,
  * since their own may not decide, or none, since no name that a command can give may.
