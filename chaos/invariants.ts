@@ -5,7 +5,7 @@ import type { Client } from '@temporalio/client';
 import { Worker } from '@temporalio/worker';
 import type { PerdureClient } from '../src/client/client-types.js';
 import type { Outcome } from '../src/core/transcript/outcome.js';
-import type { DurableEvent } from '../src/history/graph-steps.js';
+import type { DurableEvent } from '../src/history/durable-steps.js';
 import { AHEAD } from '../src/workflows/interceptors.js';
 import { transcriptQuery } from '../src/workflows/messages/definitions.js';
 import { consentFaults, effectFaults, reportFaults } from './effects.js';

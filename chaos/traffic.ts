@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { PerdureClient } from '../src/client/client-types.js';
-import type { DurableEvent } from '../src/history/graph-steps.js';
+import type { DurableEvent } from '../src/history/durable-steps.js';
 import type { Outcome } from '../src/core/transcript/outcome.js';
 import { integer, seeded, type Random } from './random.js';
 import { RefusedError } from '../src/core/errors.js';

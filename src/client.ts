@@ -35,7 +35,7 @@ export type {
 
 // Live streams and events
 export type { EventsOptions } from './history/follow-events.js';
-export type { DurableEvent, DurableStep } from './history/graph-steps.js';
+export type { DurableEvent, DurableStep } from './history/durable-steps.js';
 export type { StreamOptions } from './live/run-streams.js';
 export type { Delta } from './live/attempts.js';
 export type {

@@ -2,7 +2,7 @@ import type { Client } from '@temporalio/client';
 import type { MessageRange, TranscriptRange } from '../core/state/status.js';
 import type { CallPair } from '../core/transcript/transcript.js';
 import { type EventsOptions, followEvents } from '../history/follow-events.js';
-import type { DurableEvent } from '../history/graph-steps.js';
+import type { DurableEvent } from '../history/durable-steps.js';
 import { readRun } from '../history/read-run.js';
 import {
   type RunTranscript,

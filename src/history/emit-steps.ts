@@ -13,7 +13,8 @@ import { WORK, callOfWork, withoutWork } from '../core/state/work.js';
 import { isReadsResult } from '../core/guards/recorded.js';
 import type { Message } from '../core/transcript/messages.js';
 import { findCall } from '../core/transcript/transcript.js';
-import { type DurableStep, withGraphSteps } from './graph-steps.js';
+import type { DurableStep } from './durable-steps.js';
+import { withGraphSteps } from './graph-steps.js';
 import type { HistoryEvent } from './history-event.js';
 import { endOfRun } from './pending-work.js';
 import {

@@ -4,7 +4,7 @@ import { show } from '../core/input/input.js';
 import { visible } from '../core/state/summaries.js';
 import { createStepEmitter } from './emit-steps.js';
 import { type FollowedSegment, nextRunId, segmentEvents } from './follow-history.js';
-import type { DurableEvent } from './graph-steps.js';
+import type { DurableEvent } from './durable-steps.js';
 import type { HistoryEvent } from './history-event.js';
 import { describeRun } from './read-run.js';
 import { isNotFound, oldestKeptSegment } from './segments.js';

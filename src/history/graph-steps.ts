@@ -1,154 +1,14 @@
+import type { GraphDefinition } from '../core/definition/graph-definition.js';
 import { PLAN_REPORT } from '../core/plan/results.js';
 import type { ActionProgress, PlanProgress } from '../core/run/details.js';
 import type { GraphState, NodeVisits, RunState } from '../core/state/state.js';
+import { getOutcome } from '../core/state/turn.js';
 import { findNode, graphOf } from '../core/state/turn-definition.js';
 import { type JsonObject, isObject, textField } from '../core/text/json.js';
 import { headOf } from '../core/text/text.js';
-import type {
-  AssistantMessage,
-  ToolCall,
-  ToolMessage,
-  UserMessage,
-} from '../core/transcript/messages.js';
-import type { BlockedReason, Outcome, Usage } from '../core/transcript/outcome.js';
-import type { RequestKind } from '../core/transcript/request.js';
+import type { Outcome } from '../core/transcript/outcome.js';
+import type { DurableStep } from './durable-steps.js';
 import { type Projection, visitKey } from './projection.js';
-
-/**
- * A durable step of a run, derived from its history. The same history always produces the same
- * steps, so a reader can resume after the `offset` of the last processed step.
- */
-export type DurableEvent = DurableStep & {
-  /** The step's place in the run, to pass back as `from`. Its format may change. */
-  readonly offset: string;
-  /** Unix time in ms, by the server. */
-  readonly at: number;
-};
-
-/** `usage`: what the model call cost; absent if this segment does not show the call. */
-export type DurableStep =
-  | { readonly type: 'run-started'; readonly agent: string; readonly open: boolean }
-  /** The run continues in a new segment; `segment` is its number, from 1. */
-  | { readonly type: 'segment-begun'; readonly segment: number; readonly runId: string }
-  | { readonly type: 'turn-begun'; readonly turn: number }
-  /** A node of the run's graph has begun; `visit` counts its visits in the run, from 1. */
-  | { readonly type: 'node-begun'; readonly node: string; readonly visit: number }
-  /**
-   * The run has left a node by an exit, before the end of the turn. A node that takes no time, such as
-   * a `choose`, only ends. `ms`: how long the visit took. `patch`: the fields of the state that it has
-   * changed; absent if it changed none. `modelCalls`, `steps`: its model calls, including those of its
-   * function, and the steps of the agents that it has called. `attempts`: all attempts at its work, if
-   * some of it was retried. `items`: how many items of an `each` there were, and how many of them have
-   * succeeded; `errors`: why the first of the others failed, by item, counted from 1. Each is absent
-   * if there was none, and so is what an earlier segment did.
-   */
-  | {
-      readonly type: 'node-ended';
-      readonly node: string;
-      readonly exit: string;
-      readonly ms: number;
-      readonly patch?: JsonObject;
-      readonly modelCalls?: number;
-      readonly steps?: number;
-      readonly attempts?: number;
-      readonly items?: {
-        readonly done: number;
-        readonly total: number;
-        readonly errors?: readonly { readonly item: number; readonly message: string }[];
-      };
-    }
-  /**
-   * A model has replied to the function of a node (`context.generate`). `item`: the item of an `each`,
-   * counted from 1. `text`: the beginning of the reply.
-   */
-  | {
-      readonly type: 'node-replied';
-      readonly node: string;
-      readonly item?: number;
-      readonly model: string;
-      readonly text: string;
-      readonly usage: Usage;
-    }
-  /** Items of an `each` have ended: `done` of `total` so far, of which `failed` have failed. */
-  | {
-      readonly type: 'items-ended';
-      readonly node: string;
-      readonly done: number;
-      readonly failed: number;
-      readonly total: number;
-    }
-  /** The run has a plan, or has changed it. */
-  | { readonly type: 'plan-made'; readonly actions: readonly ActionProgress[] }
-  /** An action of the plan has made progress; `done` of `total` have succeeded so far. */
-  | {
-      readonly type: 'action-changed';
-      readonly action: ActionProgress;
-      readonly done: number;
-      readonly total: number;
-    }
-  /**
-   * A message of a person or of the engine, a retrieved document or a graph's answer (see `origin`),
-   * or an assistant's earlier message supplied by the sender (see `supplied`).
-   */
-  | { readonly type: 'message-added'; readonly message: UserMessage | AssistantMessage }
-  /** A step: the text of the model's reply, and the calls that it requests. */
-  | {
-      readonly type: 'model-replied';
-      readonly message: AssistantMessage;
-      readonly usage?: Usage;
-    }
-  /**
-   * An answer that violates its contract, with the message to the model. Later prompts omit both.
-   */
-  | {
-      readonly type: 'answer-refused';
-      readonly message: AssistantMessage;
-      readonly problem: string;
-      readonly usage?: Usage;
-    }
-  /** A call was passed to a worker or to another agent. Other calls are only finished. */
-  | { readonly type: 'call-begun'; readonly turn: number; readonly call: ToolCall }
-  /** Emitted in call order when all calls of the step have ended. */
-  | { readonly type: 'call-finished'; readonly tool: string; readonly message: ToolMessage }
-  /** The model reads this summary in place of the messages that it replaces. */
-  | {
-      readonly type: 'transcript-compacted';
-      readonly message: UserMessage;
-      readonly usage?: Usage;
-    }
-  /** `on`: the id of a call, or `model`. */
-  | {
-      readonly type: 'work-blocked';
-      readonly on: string;
-      readonly reason: BlockedReason;
-      readonly message: string;
-    }
-  | { readonly type: 'work-unblocked'; readonly on: string }
-  /** The run waits for a decision. `kind`, `call`, and `why` are those of the request. */
-  | {
-      readonly type: 'request-raised';
-      readonly request: string;
-      readonly kind: RequestKind;
-      readonly call?: string;
-      readonly why: string;
-    }
-  /** `as`: the decision, or `expired`; null if the reason for the request disappeared by itself. */
-  | {
-      readonly type: 'request-closed';
-      readonly request: string;
-      readonly as: string | null;
-      readonly by?: string;
-      /** The interface that has verified `by`; absent: a claim. */
-      readonly door?: string;
-    }
-  | { readonly type: 'run-paused' }
-  | { readonly type: 'run-resumed' }
-  /** The run has nothing to do until then; `until`: Unix time in ms. */
-  | { readonly type: 'wait-begun'; readonly for: 'message' }
-  | { readonly type: 'wait-begun'; readonly for: 'time'; readonly until: number }
-  | { readonly type: 'turn-ended'; readonly turn: number; readonly outcome: Outcome }
-  /** `reason`: the outcome's reason; `terminated` or `timed_out` if Temporal ended the run. */
-  | { readonly type: 'run-ended'; readonly reason: string; readonly outcome: Outcome };
 
 /** A run's place in its graph, and the progress of its plan. */
 interface Progress {
@@ -170,11 +30,11 @@ export function withGraphSteps(
 ): readonly DurableStep[] {
   const place = messages.findIndex(({ type }) => type === 'turn-ended');
   const end = messages[place];
-  const output = end?.type === 'turn-ended' ? end.outcome.output : undefined;
+  const outcome = end?.type === 'turn-ended' ? end.outcome : undefined;
   // The next turn may have begun since, with other values.
-  const values = isObject(output) ? output : undefined;
+  const values = isObject(outcome?.output) ? outcome.output : undefined;
   const { state, visits } = now;
-  const { ended, begun } = nodeSteps(before.graph, now.graph, { values, state, visits });
+  const { ended, begun } = nodeSteps(before.graph, now.graph, { values, outcome, state, visits });
   const { made, over, others } = planSteps(before.plan, now.plan);
   if (place >= 0) {
     const last = [...made, ...over, ...others, ...ended];
@@ -213,39 +73,97 @@ type NodeEnded = Extract<DurableStep, { type: 'node-ended' }>;
 
 /**
  * Returns the steps of a run in its graph between two states: the nodes that it left, with their
- * exits, and its current node. A node that takes no time, such as a `choose`, only ends. `values`:
- * the state's fields behind these nodes, if a turn has ended and another one has begun since.
- * `state`: the state of the run, whose definition has the nodes. `visits`: the work of the visits, by `visitKey`.
+ * exits, and its current node. A node that takes no time, such as a `choose`, only ends. `state`: the state of the run, whose definition has the nodes. `visits`: the work of the visits, by `visitKey`.
  */
 export function nodeSteps(
   before: GraphState | undefined,
   now: GraphState | undefined,
-  {
-    values = now?.values,
-    state,
-    visits,
-  }: { values?: JsonObject | undefined } & Pick<Projection, 'state' | 'visits'>,
+  { values = now?.values, outcome, state, visits }: Passed & Pick<Projection, 'state' | 'visits'>,
 ): NodeSteps {
-  if (now === undefined || now === before) return { ended: [], begun: [] };
+  if (now === undefined || (now === before && outcome === undefined))
+    return { ended: [], begun: [] };
   const { at } = now;
   const patch = changedFields(before?.values ?? {}, values ?? {});
   const left = before?.at?.node;
-  const ended = now.visited
-    .flatMap((of) => withWork(exitsTaken(findVisits(before, of.node), of), of, { at, visits }))
-    // Nodes that take no time were passed after the one that did the work.
-    .toSorted((one, other) => Number(other.node === left) - Number(one.node === left));
+  const ended = inOrder(
+    now.visited.flatMap((of) =>
+      withWork(exitsTaken(findVisits(before, of.node), of), of, { at, visits }),
+    ),
+    { from: left, graph: state === null ? undefined : graphOf(state) },
+  );
   const [first, ...passed] = ended;
   const items =
     first?.node === left && left !== undefined ? itemsOf(state, left, values ?? {}) : null;
   const isPatched = first?.node === left && Object.keys(patch).length > 0;
   const patched = first
     ? [{ ...first, ...(isPatched && { patch }), ...(items && { items }) }, ...passed]
-    : ended;
-  const isNew = at !== null && !isSame(before?.at ?? null, at);
+    : [];
+  const last = outcome && interruptedIn(before, now, { outcome, state, ended });
+  const isNew = at !== null && at !== last && !isSame(before?.at ?? null, at);
   return {
-    ended: patched,
+    ended: last ? [...patched, endOfTurnIn(last, outcome, visits)] : patched,
     begun: isNew ? [{ type: 'node-begun', node: at.node, visit: at.visit }] : [],
   };
+}
+
+/** What has happened between two states. */
+interface Passed {
+  /** The state's fields behind the nodes, if a turn has ended and another one has begun since. */
+  readonly values?: JsonObject | undefined;
+  /** How the turn ended, if one did. */
+  readonly outcome?: Outcome | undefined;
+}
+
+type Place = NonNullable<GraphState['at']>;
+
+/** Returns the place in the graph at which a turn ended, by no exit of the node; null if it ended by one. */
+function interruptedIn(
+  before: GraphState | undefined,
+  now: GraphState,
+  {
+    outcome,
+    state,
+    ended,
+  }: { outcome: Outcome; state: RunState | null; ended: readonly NodeEnded[] },
+): Place | null {
+  if (outcome.status === 'completed') return null;
+  const isOfTurn = state !== null && getOutcome(state) !== null;
+  if (now.at !== null && isOfTurn) return now.at;
+  const left = before?.at ?? null;
+  return ended.some(({ node }) => node === left?.node) ? null : left;
+}
+
+function endOfTurnIn(
+  { node, visit }: Place,
+  { status }: Outcome,
+  visits: Projection['visits'],
+): NodeEnded {
+  const work = doneIn(visits, { node, visit });
+  return { type: 'node-ended', node, exit: status, ms: 0, ...work, interrupted: true };
+}
+
+/**
+ * Returns the ends of nodes in the order in which the run passed them: each exit leads to the next
+ * node. `from`: the node that the run was at; undefined before its first one.
+ */
+function inOrder(
+  ended: readonly NodeEnded[],
+  {
+    from,
+    graph,
+  }: { readonly from: string | undefined; readonly graph: GraphDefinition | undefined },
+): readonly NodeEnded[] {
+  const rest = [...ended];
+  const passed: NodeEnded[] = [];
+  let next = from ?? graph?.start;
+  for (;;) {
+    const found = rest.findIndex(({ node }) => node === next);
+    const [step] = rest.splice(Math.max(found, 0), 1);
+    if (step === undefined) return passed;
+    passed.push(step);
+    const node = graph && findNode(graph, step.node);
+    next = node?.exits.find(({ name }) => name === step.exit)?.to;
+  }
 }
 
 /** Returns how many items of an `each` there were, by the field that it saves; null for any other node. */
@@ -275,26 +193,30 @@ function itemError(error: Readonly<Record<string, unknown>>): string {
   return headOf(`${textField(error, 'type')}: ${textField(error, 'message')}`, ERROR_CHARACTERS);
 }
 
-/** Adds to the last end of a node what its visit has done. */
+/** Adds to the last end of a node what its visit has done. A visit beyond the maximum does nothing. */
 function withWork(
   ended: readonly NodeEnded[],
   { node, total }: NodeVisits,
   { at, visits }: Pick<GraphState, 'at'> & Pick<Projection, 'visits'>,
 ): readonly NodeEnded[] {
   const visit = at?.node === node ? total - 1 : total;
-  const work = visits.get(visitKey({ node, visit }));
-  const last = ended.at(-1);
-  if (last === undefined || work === undefined) return ended;
+  const done = doneIn(visits, { node, visit });
+  const last = ended.findLastIndex(({ exit }) => exit !== 'capped');
+  return ended.map((step, index) => (index === last ? { ...step, ...done } : step));
+}
+
+function doneIn(
+  visits: Projection['visits'],
+  place: Pick<Place, 'node' | 'visit'>,
+): Pick<NodeEnded, 'modelCalls' | 'steps' | 'attempts'> {
+  const work = visits.get(visitKey(place));
+  if (work === undefined) return {};
   const { modelCalls, steps, activities, attempts } = work;
-  return [
-    ...ended.slice(0, -1),
-    {
-      ...last,
-      ...(modelCalls > 0 && { modelCalls }),
-      ...(steps > 0 && { steps }),
-      ...(attempts > activities && { attempts }),
-    },
-  ];
+  return {
+    ...(modelCalls > 0 && { modelCalls }),
+    ...(steps > 0 && { steps }),
+    ...(attempts > activities && { attempts }),
+  };
 }
 
 /** Returns the fields that differ, with their new values. */

@@ -18,7 +18,7 @@ import type { AttemptReport, Outcome } from '../core/transcript/outcome.js';
 import { type CallPair, callPairs } from '../core/transcript/transcript.js';
 import { type Archive, ArchiveError, type BlobStore } from '../storage/blob-store.js';
 import { createStepEmitter } from './emit-steps.js';
-import type { DurableStep } from './graph-steps.js';
+import type { DurableStep } from './durable-steps.js';
 import type { HistoryEvent } from './history-event.js';
 import { reportsOf } from './pending-work.js';
 import { type EndedTurnOf, type Projection, createProjector } from './projection.js';

@@ -263,7 +263,7 @@ function chunksOf({ turn, requests, calls, replies }: Parts, event: StreamEvent)
     case 'call-finished':
       return calls.finished(event.message);
     case 'node-ended':
-      return calls.nodeEnded(event.node, event.exit);
+      return event.interrupted ? [] : calls.nodeEnded(event.node, event.exit);
     default:
       return [];
   }

@@ -1,6 +1,6 @@
 import type { Client } from '@temporalio/client';
 import { type EventSteps, followSteps } from '../history/follow-events.js';
-import type { DurableEvent } from '../history/graph-steps.js';
+import type { DurableEvent } from '../history/durable-steps.js';
 import { describeRun } from '../history/read-run.js';
 import {
   type DeltaBatch,

@@ -2,7 +2,7 @@ import type { Client } from '@temporalio/client';
 import { InputError } from '../core/errors.js';
 import { visible } from '../core/state/summaries.js';
 import { type Offset, followEvents, readOffset } from '../history/follow-events.js';
-import type { DurableEvent } from '../history/graph-steps.js';
+import type { DurableEvent } from '../history/durable-steps.js';
 import { readSegmentStart } from '../history/segments.js';
 import { describeWorkflow } from '../temporal/server-answers.js';
 import { type RunStream, type RunStreamOptions, openRunStream } from './run-stream.js';

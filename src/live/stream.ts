@@ -1,7 +1,7 @@
 import { InputError } from '../core/errors.js';
 import { show } from '../core/text/text.js';
 import { readOffset } from '../history/follow-events.js';
-import type { DurableEvent } from '../history/graph-steps.js';
+import type { DurableEvent } from '../history/durable-steps.js';
 import {
   type Delta,
   type DeltaBatch,

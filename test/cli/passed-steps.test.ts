@@ -1,5 +1,6 @@
 import { beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
+import type { Agent } from '../../src/agents/agent.js';
 import { palette } from '../../src/cli/format/format.js';
 import { nodeLine, createStepLines } from '../../src/cli/run-view/step-lines.js';
 import { cases } from '../../src/graphs/cases.js';
@@ -8,7 +9,10 @@ import { decodeEvent } from '../../src/history/decode-event.js';
 import { createStepEmitter } from '../../src/history/emit-steps.js';
 import type { HistoryEvent } from '../../src/history/history-event.js';
 import { createProjector } from '../../src/history/projection.js';
+import { replyCall, replyText } from '../../src/testing/replies.js';
 import { runInMemory } from '../../src/testing.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { ToolError } from '../../src/tools/errors.js';
 import { useSourceBundle } from '../support/memory.js';
 
 const paint = palette(false);
@@ -46,11 +50,45 @@ const looping = defineGraph({
   },
 });
 
+/** Enters a node once more than it may be visited, from one that takes no time. */
+const capped = defineGraph({
+  name: 'capped',
+  state: z.object({
+    words: z.array(z.string()).default(['a']),
+    sizes: z.array(z.json()).optional(),
+  }),
+  nodes: ({ each, choose }) => ({
+    check: choose({ on: (s) => cases({ never: s.words.is([]) }) }),
+    measure: each({
+      over: (s) => s.words,
+      run: async (_, word: string, { generate }) => await generate({ model: 'm', message: word }),
+      save: 'sizes',
+      maxVisits: 2,
+    }),
+  }),
+}).wire({
+  start: 'check',
+  edges: {
+    check: { never: 'end', else: 'measure' },
+    measure: { done: 'check', failed: 'end', capped: 'end' },
+  },
+});
+
+const again = () => replyCall('look', { at: String((looks += 1)) });
+let looks = 0;
+
+async function eventsOf(graph: Agent): Promise<readonly HistoryEvent[]> {
+  const { history } = await runInMemory(graph, {
+    input: {},
+    models: { m: { call: async ({ tools }) => (tools.length > 0 ? again() : replyText('a')) } },
+  });
+  return (history[0]?.history.events ?? []).map(decodeEvent);
+}
+
 let events: readonly HistoryEvent[];
 beforeAll(async () => {
   await useSourceBundle();
-  const { history } = await runInMemory(looping, { input: {} });
-  events = (history[0]?.history.events ?? []).map(decodeEvent);
+  events = await eventsOf(looping);
 });
 
 /** Returns the lines of a follower who gets the history in these pages. */
@@ -66,8 +104,8 @@ function follow(pages: readonly (readonly HistoryEvent[])[]): readonly string[] 
 }
 
 /** Returns the nodes of the transcript. */
-function transcribed(): readonly string[] {
-  return events
+function transcribed(of: readonly HistoryEvent[] = events): readonly string[] {
+  return of
     .flatMap(createStepEmitter('r'))
     .flatMap((step) => (step.type === 'node-ended' ? [nodeLine(step, paint)] : []));
 }
@@ -89,6 +127,68 @@ test('the past of a joined run has its nodes in order, with the times of a live 
     expect(follow([events.slice(0, at), events.slice(at)])).toEqual(live);
   }
 });
+
+test('nodes end in the order of their exits, and a visit beyond the maximum does nothing', async () => {
+  const steps = (await eventsOf(capped)).flatMap(createStepEmitter('r'));
+  const lines = steps.flatMap((step) =>
+    step.type === 'node-ended' ? [nodeLine(step, paint)] : [],
+  );
+  expect(lines.map((line) => line.replace(/ · [\d.]+ (s|ms)$/, ''))).toEqual([
+    'node check · exit else',
+    'node measure · done · 1 of 1 item · 1 model call',
+    'node check · exit else',
+    'node measure · done · 1 of 1 item · 1 model call',
+    'node check · exit else',
+    'node measure · exit capped',
+  ]);
+});
+
+const failing = defineGraph({
+  name: 'failing',
+  state: z.object({ words: z.array(z.string()).default(['a']) }),
+  nodes: ({ run }) => ({
+    fine: run({ run: async () => ({}) }),
+    broken: run({ run: () => Promise.reject(new ToolError('no such order')) }),
+  }),
+}).wire({ start: 'fine', edges: { fine: 'broken', broken: 'end' } });
+
+const look = defineTool({
+  name: 'look',
+  description: 'looks',
+  input: z.object({ at: z.string() }),
+  effect: 'read',
+  execute: ({ at }) => at,
+});
+const limited = defineGraph({
+  name: 'limited',
+  state: z.object({ answer: z.string().default('') }),
+  model: 'm',
+  tools: [look],
+  limits: { steps: 2 },
+  instructions: 'Look.',
+  nodes: ({ decide, run }) => ({
+    search: decide({ tools: ['look'], save: 'answer' }),
+    use: run({ run: async () => ({}) }),
+  }),
+}).wire({ start: 'search', edges: { search: { look: 'use', text: 'end' }, use: 'search' } });
+
+test.each([
+  [failing, 'node broken · failed'],
+  [limited, 'node search · stopped · 1 model call'],
+])('a node in which the turn ends has its end, before that of the turn', async (graph, line) => {
+  const own = await eventsOf(graph);
+  const steps = own.flatMap(createStepEmitter('r'));
+  const types = steps.map(({ type }) => type);
+  expect(types.lastIndexOf('node-begun')).toBeLessThan(types.lastIndexOf('node-ended'));
+  expect(types.slice(-3)).toEqual(['node-ended', 'turn-ended', 'run-ended']);
+  const lines = transcribed(own);
+  expect(lines.at(-1)).toBe(line);
+  for (let at = 1; at <= own.length; at += 1) {
+    expect(nodeLines(follow([own.slice(0, at), own.slice(at)]))).toEqual(lines);
+  }
+});
+
+const nodeLines = (lines: readonly string[]) => lines.filter((line) => line.startsWith('node '));
 
 test('what a run has received, but not processed, has the time at which it arrived', () => {
   const at = events.findLastIndex(({ type }) => type === 'completed');

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { PerdureClient } from '../../src/client/client-types.js';
-import type { DurableEvent } from '../../src/history/graph-steps.js';
+import type { DurableEvent } from '../../src/history/durable-steps.js';
 import {
   followSteps,
   stepsAfter,

@@ -4,7 +4,7 @@ import type { PerdureClient } from '../../src/client/client-types.js';
 import { segmentEvents } from '../../src/history/follow-history.js';
 import type { HistoryEvent } from '../../src/history/history-event.js';
 import { createProjector } from '../../src/history/projection.js';
-import type { DurableEvent } from '../../src/history/graph-steps.js';
+import type { DurableEvent } from '../../src/history/durable-steps.js';
 import { messageSignal } from '../../src/workflows/messages/definitions.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { obedientModel } from '../support/conversation.js';

@@ -5,7 +5,7 @@ import { transcript, type TranscriptOptions } from '../../src/cli/commands/trans
 import { palette } from '../../src/cli/format/format.js';
 import { createStepLines } from '../../src/cli/run-view/step-lines.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
-import type { DurableEvent } from '../../src/history/graph-steps.js';
+import type { DurableEvent } from '../../src/history/durable-steps.js';
 import { replyText } from '../../src/testing/replies.js';
 import { scriptedModel } from '../../src/testing/script.js';
 import type { Usage } from '../../src/core/transcript/outcome.js';

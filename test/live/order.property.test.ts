@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { HistoryEvent } from '../../src/history/history-event.js';
-import type { DurableEvent, DurableStep } from '../../src/history/graph-steps.js';
+import type { DurableEvent, DurableStep } from '../../src/history/durable-steps.js';
 import type { EventSteps } from '../../src/history/follow-events.js';
 import { createAttemptLog } from '../../src/live/attempts.js';
 import {

@@ -7,7 +7,8 @@ import { type JsonObject, isObject, textField } from '../../core/text/json.js';
 import { headOf, printable } from '../../core/text/text.js';
 import { failureOf } from '../../core/transcript/call-result.js';
 import type { Message, UserMessage } from '../../core/transcript/messages.js';
-import { type DurableStep, nodeSteps } from '../../history/graph-steps.js';
+import type { DurableStep } from '../../history/durable-steps.js';
+import { nodeSteps } from '../../history/graph-steps.js';
 import { type Projection, waitingFor } from '../../history/projection.js';
 import type { TurnRecord } from '../../history/run-transcript.js';
 import {
@@ -54,6 +55,8 @@ export function createStepLines(paint: Palette, fixes: Fixes): StepLines {
   const missing = new Set<string>();
   let shown = -1;
   let graph: GraphState | undefined;
+  /** The number of turns that have ended. */
+  let turns = 0;
   let segment = 0;
   let blockedSince = 0;
   const newSteps = (view: Projection): readonly string[] => {
@@ -72,8 +75,11 @@ export function createStepLines(paint: Palette, fixes: Fixes): StepLines {
     const now = state?.graph;
     // The nodes of earlier segments, or of the run of which this one is a fork, are not in this history.
     if (view.lastEvent === 1) graph = now;
-    const { ended } = nodeSteps(graph, now, view);
+    const { length } = view.turns;
+    const outcome = length > turns ? view.turns.at(-1)?.outcome : undefined;
+    const { ended } = nodeSteps(graph, now, { ...view, outcome });
     graph = now ?? graph;
+    turns = length;
     return [...lines, ...ended.map((step) => nodeLine(step, paint))];
   };
   return (view, which) => {
@@ -123,12 +129,12 @@ type NodeEnd = Extract<DurableStep, { type: 'node-ended' }>;
  * Returns the line for a node that has ended: its exit, its items, its error, its work, and its time.
  */
 export function nodeLine(step: NodeEnd, paint: Palette): string {
-  const { node, exit, ms, patch = {}, items } = step;
+  const { node, exit, ms, patch = {}, items, interrupted } = step;
   const error = Object.values(patch).find((value) => isObject(value) && value['node'] === node);
   const why = exit === 'failed' && isObject(error) ? ` · ${errorLine(error)}` : '';
   return [
     paint.bold(`node ${visible(node)}`),
-    exit === 'failed' ? paint.red(`failed${why}`) : exitText(exit),
+    exit === 'failed' ? paint.red(`failed${why}`) : exitText(exit, interrupted),
     ...(items === undefined ? [] : itemParts(items, paint)),
     ...workLines(step),
     ...(ms > 0 ? [paint.dim(formatDuration(ms))] : []),
@@ -136,8 +142,8 @@ export function nodeLine(step: NodeEnd, paint: Palette): string {
 }
 
 /** Returns how a node ended. An exit that its author has named, such as `yes`, must not look like an answer. */
-function exitText(exit: string): string {
-  return exit === 'done' ? exit : `exit ${visible(exit)}`;
+function exitText(exit: string, interrupted = false): string {
+  return exit === 'done' || interrupted ? exit : `exit ${visible(exit)}`;
 }
 
 /** Returns the parts about the items of an `each`, with why some of them failed. */
