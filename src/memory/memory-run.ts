@@ -10,6 +10,7 @@ import type { ModelRequest } from '../models/model.js';
 import type { Archive } from '../storage/blob-store.js';
 import { InputError } from '../core/errors.js';
 import { show, toMs, formatDuration } from '../core/text/text.js';
+import { likelyMeant } from '../validation/check-options.js';
 import type { Action } from '../testing/actions.js';
 import type { Request } from '../core/transcript/request.js';
 import { type MemoryHost, allSegments } from './host.js';
@@ -298,14 +299,19 @@ function deadlock({
 
 function openRequest(
   { run, request }: { readonly run: string; readonly request: Request },
-  { requests }: Script,
+  { requests, on, used }: Script,
 ): string {
   const { id, kind, tool, shown, decisions } = request;
   const refused = requests.get(`${run} ${id}`)?.decided.findLast((one) => one.refused)?.refused;
   const what = `request ${id} (${kind}${tool === undefined ? '' : ` of ${tool}`}: ${shown})`;
-  const why =
-    refused === undefined ? 'no script decides it' : `the decision was refused: ${refused}`;
   const key = kind === 'approval' && tool !== undefined ? tool : kind;
+  const unmatched = Object.keys(on.request ?? {}).filter((name) => !used.has(`request ${name}`));
+  const meant = likelyMeant(key, unmatched);
+  const none =
+    meant === undefined
+      ? 'no script decides it'
+      : `no script decides it, and no request has matched on.request.${meant} (nearest: ${key})`;
+  const why = refused === undefined ? none : `the decision was refused: ${refused}`;
   return (
     `run ${run} waits for a decision: ${what}: ${why}; it takes ${decisions.join(', ')}: ` +
     `add it to \`on.request\`, such as { ${key}: … }`

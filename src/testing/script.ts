@@ -245,7 +245,7 @@ export function scriptedModel(script: readonly ScriptStep[]): ScriptedModel {
     assertConsumed() {
       if (requests.length >= script.length) return;
       throw new Error(
-        `The scripted model was called ${requests.length} times, but its script has ${script.length} steps.`,
+        `The scripted model was called ${formatCount(requests.length, 'time')}, but its script has ${formatCount(script.length, 'step')}.`,
       );
     },
   };
@@ -278,7 +278,7 @@ function placeOf({ model }: ModelRequest): ReplyPlace {
 
 function exhausted(count: number, steps: number): ModelError {
   return new ModelError(
-    `The scripted model was called ${count} times, but its script has ${steps} steps. Add a step, or find out why it was called again.`,
+    `The scripted model was called ${formatCount(count, 'time')}, but its script has ${formatCount(steps, 'step')}. Add a step, or find out why it was called again.`,
     { kind: 'request', type: 'script_exhausted' },
   );
 }

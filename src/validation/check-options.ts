@@ -294,11 +294,11 @@ interface NamedFields {
   readonly shape: Readonly<Record<string, z.core.$ZodType>>;
 }
 
-/** The maximum number of field names that an error suggests. */
-const NEAREST_FIELDS = 3;
+/** The maximum number of field names that an error lists. */
+const MAX_FIELDS = 8;
 
 /**
- * Returns what is wrong with given fields, or null: a name that is not known, with the nearest ones,
+ * Returns what is wrong with given fields, or null: a name that is not known, with the nearest one,
  * or a value that its type refuses. `where` names the value, `owner` whose fields they are.
  */
 export function fieldsProblem(
@@ -308,10 +308,7 @@ export function fieldsProblem(
 ): string | null {
   for (const [name, value] of Object.entries(given)) {
     if (!known.includes(name)) {
-      const nearest = nearestFirst(name, known).slice(0, NEAREST_FIELDS).join(', ');
-      const hint =
-        nearest === '' ? 'it has none; remove it' : `nearest: ${nearest}; correct the name`;
-      return `${where}: expected a field of ${owner}, got ${show(name)} (${hint})`;
+      return `${where}: expected a field of ${owner}, got ${show(name)} (${fieldHint(name, known)})`;
     }
     const issues = Object.hasOwn(shape, name) ? issuesOf(shape[name], value) : [];
     if (issues.length === 0) continue;
@@ -320,6 +317,14 @@ export function fieldsProblem(
     return `${first.slice(2)}; ${owner} has this type`;
   }
   return null;
+}
+
+/** Names the field that may be meant; without one that is near, the fields that there are. */
+function fieldHint(name: string, known: readonly string[]): string {
+  if (known.length === 0) return 'it has none; remove it';
+  const meant = likelyMeant(name, known);
+  const names = nearestFirst(name, known).slice(0, MAX_FIELDS).join(', ');
+  return `${meant === undefined ? `fields: ${names}` : `nearest: ${meant}`}; correct the name`;
 }
 
 /** Returns the issues with a value; none if only code of the author that takes time can tell. */

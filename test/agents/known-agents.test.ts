@@ -29,7 +29,7 @@ test.each([
   [{ agent: 'mail', input: { customer: 'Ann', orders: [{ id: 1 }], slow: 'x' } }, null],
   [
     { agent: 'mail', input: { custmer: 'Ann' } },
-    'input: expected a field of the state of graph "mail", got "custmer" (nearest: customer, ',
+    'input: expected a field of the state of graph "mail", got "custmer" (nearest: customer; correct the name)',
   ],
   [{ agent: 'mail', input: { customer: 7 } }, 'input.customer: expected string, got 7; '],
   [
@@ -37,9 +37,10 @@ test.each([
     'input.orders[0].id: expected number, got "1"; ',
   ],
   [{ agent: 'writer', message: 'x', args: { topic: 'tea' } }, null],
+  [{ agent: 'writer', message: 'x', args: { topci: 'tea' } }, '(nearest: topic; correct the name)'],
   [
-    { agent: 'writer', message: 'x', args: { topci: 'tea' } },
-    '(nearest: topic, years; correct the name)',
+    { agent: 'writer', message: 'x', args: { need: 'tea' } },
+    'got "need" (fields: years, topic; correct the name)',
   ],
   [
     { agent: 'writer', message: 'x', args: { topic: 'tea', years: 'x' } },

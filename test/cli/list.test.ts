@@ -106,6 +106,9 @@ describe('with the search attributes in the namespace', () => {
   test('each run of an agent is one row, newest first, in any state', async () => {
     const found = await rows({ agent: name });
     expect(states(found)).toEqual(EXPECTED);
+    const none = await ask({ agent: name, tag: ['none'] });
+    expect(none.stderr).toContain('No runs match.');
+    expect(none.stderr).not.toContain('--agent');
     const starts = found.map(({ startedAt }) => Date.parse(startedAt));
     expect(starts).toEqual(starts.toSorted((a, b) => b - a));
     expect(Object.keys(found[0] ?? {})).toEqual([
@@ -236,5 +239,11 @@ describe('an invalid list command', () => {
     const { stdout, stderr, code } = await ask({ agent: "o'nobody" });
     expect({ stdout, code }).toEqual({ stdout: '', code: 0 });
     expect(stderr).toContain('No runs match. A run that the server has deleted is in no list');
+    expect(stderr).toContain(
+      `--agent: neither the configuration nor a run has agent "o'nobody" (nearest: `,
+    );
+    // Without a configuration, there is the agent of files.
+    expect((await ask({ agent: 'fils' })).stderr).toContain('"fils" (nearest: files).');
+    expect((await ask({ agent: 'files', tag: ['none'] })).stderr).not.toContain('--agent');
   });
 });

@@ -153,6 +153,13 @@ describe('a delayed action whose time did not come', () => {
     await expect(runInMemory(desk, options)).rejects.toThrow(message);
   });
 
+  test('of on.request with a misspelled name is named where its request waits', async () => {
+    const on = { request: { pya: approve() } };
+    await expect(runInMemory(desk, { message: 'Pay', model: pays, on })).rejects.toThrow(
+      'no script decides it, and no request has matched on.request.pya (nearest: pay)',
+    );
+  });
+
   test('of on.request is left over, and one that came is not', async () => {
     const run = await runInMemory(desk, {
       message: 'Pay',

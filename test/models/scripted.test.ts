@@ -45,7 +45,7 @@ test('reports how often it was called if the script is used up', async () => {
   const model = scriptedModel([replyText('hi')]);
   await callOnce(model);
   const { message, details } = await failureOf(callOnce(model));
-  expect(message).toContain('was called 2 times, but its script has 1 steps');
+  expect(message).toContain('was called 2 times, but its script has 1 step. ');
   expect(details).toEqual({ kind: 'request', type: 'script_exhausted' });
 });
 

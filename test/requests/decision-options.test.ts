@@ -175,6 +175,9 @@ describe('the prompt', () => {
     const result = followUp('answer', request);
     expect(result?.read('"done"')).toEqual({ as: 'answer', result: 'done' });
     expect(result?.read('done')).toMatch('expected JSON');
+    const happened = followUp('happened', request);
+    expect(happened?.question).toBe('The result of the call as JSON (optional):');
+    expect(happened?.read('')).toEqual({ as: 'happened' });
     const question = followUp('answer', approval({ kind: 'question' }));
     expect(question?.read('to Rome')).toEqual({ as: 'answer', result: 'to Rome' });
     expect(question?.read(' ')).toMatch('expected an answer');

@@ -273,7 +273,7 @@ async function serveConsole(
     return serving;
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
-    context.note(`No console: ${error.message}; choose another port with --port`);
+    context.note(`No console: ${error.message}`);
     return null;
   }
 }

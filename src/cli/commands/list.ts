@@ -1,3 +1,5 @@
+import type { Client } from '@temporalio/client';
+import { withCalled } from '../../agents/agent-definition.js';
 import { type ListFilter, assertListFilter } from '../../client/list-filter.js';
 import { listRuns } from '../../client/list.js';
 import { type OpenRequest, listRequests } from '../../client/requests.js';
@@ -21,6 +23,7 @@ import {
   nextCommandOf,
   runnableFixes,
 } from '../reports/next-command.js';
+import { nearestFirst } from '../../validation/check-options.js';
 import { openRequest } from '../requests/decide.js';
 import {
   columnsOf,
@@ -79,13 +82,30 @@ export const list: Command<ListOptions> = {
     }
     if (context.options.json) context.out(JSON.stringify({ rows, cursor }));
     else if (rows.length > 0) for (const line of table(rows)) context.out(line);
-    else if (cursor === null) context.note(NO_RUNS);
+    else if (cursor === null) {
+      context.note(NO_RUNS);
+      if (filter.agent !== undefined) await noteUnknownAgent(context, client, filter.agent);
+    }
     for (const { id, unreadable } of rows)
       if (unreadable !== undefined) context.note(`Run ${visible(id)}: ${unreadable}`);
     if (cursor !== null) noteNextPage(context, filter, cursor);
     return EXIT.completed;
   },
 };
+
+/** Notes that neither the configuration nor a run has an agent of this name, which may be misspelled. */
+async function noteUnknownAgent(context: CliContext, client: Client, agent: string): Promise<void> {
+  // A configuration that cannot be loaded does not prevent a list.
+  const config = await context.config().catch(() => null);
+  const names = withCalled(config?.agents ?? []).map(({ name }) => name);
+  if (names.length === 0 || names.includes(agent)) return;
+  const { rows } = await listRuns(client, { agent, all: true, limit: 1 });
+  if (rows.length > 0) return;
+  const nearest = nearestFirst(agent, names).slice(0, 3).map(visible).join(', ');
+  context.note(
+    `--agent: neither the configuration nor a run has agent "${visible(agent)}" (nearest: ${nearest}).`,
+  );
+}
 
 /** The options that make up a filter, except the cursor. */
 const FILTERS = ['agent', 'status', 'tag', 'idPrefix', 'since', 'before', 'root', 'limit'] as const;

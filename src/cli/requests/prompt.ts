@@ -134,7 +134,10 @@ export function followUp(as: DecisionKind, request: Request): FollowUp | null {
       if (request.url !== undefined) return null;
       return request.kind === 'question' || request.kind === 'plan'
         ? { question: 'Your answer:', read: (line) => answered(as, line) }
-        : { question: 'The result of the call as JSON:', read: (line) => readResult(as, line) };
+        : {
+            question: `The result of the call as JSON${as === 'happened' ? ' (optional)' : ''}:`,
+            read: (line) => readResult(as, line),
+          };
     case 'raise':
       return {
         question: raiseQuestion(request),
