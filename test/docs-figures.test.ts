@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { keptResults } from '../bench/report/write.js';
 import type { Results } from '../bench/report/results.js';
 import { median } from '../bench/statistics.js';
+import { REQUEST_KINDS } from '../src/core/transcript/request.js';
 
 const { own, peers, engines } = keptResults();
 
@@ -41,6 +42,14 @@ const RATIOS = ['latency/scripted', 'latency/http']
   .toSorted()
   .join(' to ');
 
+/** The runs that a test executes in memory and on a server. */
+const SCRIPTS = (() => {
+  const source = readFileSync(new URL('memory/both-worlds.test.ts', import.meta.url), 'utf8');
+  const [, text = ''] = source.split(/^const SCENARIOS\b/m);
+  const [table = ''] = text.split('\n};');
+  return [...table.matchAll(/^ {2}(?:'[^']+'|\w+): \{/gm)].length;
+})();
+
 /** What the pages say in prose, with the figures of the results. */
 const QUOTES: readonly (readonly [page: string, quote: string])[] = [
   [
@@ -54,6 +63,8 @@ const QUOTES: readonly (readonly [page: string, quote: string])[] = [
     `near steps ${stepOf(valueOf(peers, END, OPENAI))} and ${stepOf(valueOf(peers, END, AI_SDK))}`,
   ],
   ['README.md', `${RATIOS} times`],
+  ['README.md', `There are ${REQUEST_KINDS.length} kinds of requests`],
+  ['README.md', `${SCRIPTS} scripts run in both worlds`],
   ['docs/coming-from-temporal.md', `${RATIOS} times`],
   [
     'docs/coming-from-temporal.md',
