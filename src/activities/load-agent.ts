@@ -28,6 +28,7 @@ import { modelsOf } from './model/fallback.js';
 import type { ResolvedModel } from '../models/model-entry.js';
 import type { ActivityDependencies } from './activity-context.js';
 import { THIS_WORKER, problemFailure, searchDelayMs, withHeartbeat } from './attempt.js';
+import { type ServerListing, mcpRules } from './mcp-rules.js';
 import { runKey } from './prompt.js';
 import { findStorageFault, withStorageMapping } from './storage-faults.js';
 
@@ -41,7 +42,7 @@ async function listMcpTools(
   deps: Pick<ActivityDependencies, 'mcp' | 'toolLock'>,
   { agent, definition: own }: LoadedAgent,
   run: { definition: AgentDefinition; refuse: (message: string) => ApplicationFailure },
-): Promise<AgentDefinition> {
+): Promise<{ readonly listed: AgentDefinition; readonly listings: readonly ServerListing[] }> {
   const { definition, refuse } = run;
   try {
     const found = await withHeartbeat(Context.current(), () =>
@@ -53,7 +54,7 @@ async function listMcpTools(
       left: found.flatMap(({ left }) => left),
     });
     refuseLarge(listed);
-    return listed;
+    return { listed, listings: found.flatMap(({ listings }) => listings) };
   } catch (error) {
     if (error instanceof UnreachableError) {
       throw ApplicationFailure.create({ type: 'McpUnreachable', message: error.message });
@@ -73,6 +74,8 @@ interface ServerTools {
   readonly tools: readonly ToolDefinition[];
   /** The servers that the run works without. */
   readonly left: readonly McpOmission[];
+  /** What the server lists; empty if it is left out. */
+  readonly listings: readonly ServerListing[];
 }
 
 /** Returns the tools of a server. A server with startup `best_effort` is left out if it fails. */
@@ -87,7 +90,9 @@ async function listOrLeave(
     // Without the lock, no tool can be trusted.
     if (findStorageFault(error) !== null) throw error;
     const { message } = normalizeError(error);
-    if (startup === 'best_effort') return { tools: [], left: [{ server: name, message }] };
+    if (startup === 'best_effort') {
+      return { tools: [], left: [{ server: name, message }], listings: [] };
+    }
     if (error instanceof UnusableError || error instanceof WorkerFaultError) throw error;
     throw new UnreachableError(message, { cause: error });
   }
@@ -104,7 +109,8 @@ async function listTools(
   if (problems.length > 0 && server.startup === 'strict') throw new UnusableError(message);
   const { tools, notes } = await lockedTools(toolLock, server, used);
   warnOf(server, notes.length === 0 ? '' : describeOdd(notes, 'not accepted'));
-  return { tools, left: problems.length === 0 ? [] : [{ server: server.name, message }] };
+  const left = problems.length === 0 ? [] : [{ server: server.name, message }];
+  return { tools, left, listings: [{ server, listing }] };
 }
 
 function warnOf({ name }: McpServer, text: string): void {
@@ -224,7 +230,7 @@ function decisionsOf({ requests }: ActivityDependencies): Pick<RunConfig, 'decis
  * `withMcp`.
  */
 async function createDefinition(
-  deps: Pick<ActivityDependencies, 'mcp' | 'toolLock'>,
+  deps: Pick<ActivityDependencies, 'mcp' | 'toolLock' | 'agents' | 'requests'>,
   loaded: LoadedAgent,
   input: LoadAgentInput,
 ): Promise<AgentDefinition> {
@@ -239,11 +245,17 @@ async function createDefinition(
       message: 'its MCP servers must list their tools first',
     });
   }
-  const listed = await listMcpTools(deps, loaded, { definition, refuse: refused });
-  // The names of these tools are not known earlier. Such a rule must not end the run.
-  for (const error of ruleFindings(loaded.agent.rules, knownTools(loaded, listed)).errors) {
-    Context.current().log.warn(`agent "${loaded.agent.name}": ${error}`);
-  }
+  const { listed, listings } = await listMcpTools(deps, loaded, { definition, refuse: refused });
+  const { tools } = knownTools(loaded, listed);
+  const { silent, unchecked } = await mcpRules(deps, {
+    loaded,
+    tools,
+    listings,
+    left: listed.mcp?.left,
+  });
+  for (const text of unchecked) Context.current().log.warn(text);
+  // Its calls would be executed, and nobody would be asked.
+  if (silent !== null) throw refused(silent);
   return listed;
 }
 

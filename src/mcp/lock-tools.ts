@@ -11,7 +11,13 @@ import { printable, shellLine } from '../core/text/text.js';
 import { redactJsonText } from '../secrets/redact.js';
 import type { LockedTool, ToolForm, ToolLock } from '../storage/tool-lock.js';
 import { nearestFirst } from '../validation/check-options.js';
-import { type ListedTool, type McpListing, type OddTool, usableTool } from './listed-tool.js';
+import {
+  type ListedTool,
+  type McpListing,
+  type OddTool,
+  toolName,
+  usableTool,
+} from './listed-tool.js';
 import type { McpServer } from './mcp-server.js';
 
 /** Maximum tools that a message about them names. */
@@ -114,6 +120,20 @@ export function lockName(server: McpServer): string {
       ? { name, command: server.command, args: [...(server.args ?? [])], cwd: server.cwd ?? null }
       : { name, url: server.url };
   return `${name.toLowerCase()}-${sha256Hex(canonicalJson(place)).slice(0, 16)}`;
+}
+
+/**
+ * Returns the names, as models would see them, of all tools that a server lists or that the lock
+ * has. An agent may get fewer of them: its options exclude some, others are not accepted or gone.
+ */
+export async function knownNames(
+  lock: ToolLock,
+  server: McpServer,
+  { tools, odd }: McpListing,
+): Promise<readonly string[]> {
+  const locked = (await lock.read(lockName(server))).map(({ tool }) => tool);
+  const names = new Set([...[...tools, ...odd].map(({ name }) => name), ...locked]);
+  return [...names].map((name) => toolName(server.name, name));
 }
 
 /** Compares the tools that an agent uses with the accepted forms. */

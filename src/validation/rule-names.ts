@@ -23,6 +23,8 @@ export interface KnownTools {
   readonly tools: readonly NamedTool[];
   /** Names of MCP servers whose tools are not known yet; they are named `<server>__<tool>`. */
   readonly unlisted?: readonly string[];
+  /** Names of tools that exist, or did, and that no agent gets: rules about them apply to no call. */
+  readonly withheld?: readonly string[];
 }
 
 /** What is wrong with the names in rules, as texts `field: expected X, got Y; fix`. */
@@ -48,7 +50,7 @@ const READ_RESULT: NamedTool = { name: 'read_result', effect: 'read', parameters
  */
 export function ruleFindings(
   rules: readonly Rule[],
-  { tools, unlisted = [] }: KnownTools,
+  { tools, unlisted = [], withheld = [] }: KnownTools,
   path = 'rules',
 ): RuleFindings {
   const known = [...tools, READ_RESULT];
@@ -60,6 +62,7 @@ export function ruleFindings(
     const found = known.filter(({ name }) => matchesGlob(name, rule.tool));
     const isGlob = /[*?]/.test(rule.tool);
     if (found.length === 0) {
+      if (withheld.includes(rule.tool)) continue;
       const server = unlisted.find((name) => rule.tool.startsWith(`${name}__`));
       if (server !== undefined) unchecked.push(uncheckedTool(at, rule.tool, server));
       else if (isGlob) {

@@ -1,7 +1,7 @@
 import { afterAll, expect, onTestFinished, test } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { resolve } from '../../src/cli/commands/limits.js';
-import { mcpFindings } from '../../src/cli/doctor/agents.js';
+import { mcpFindings } from '../../src/cli/doctor/mcp-servers.js';
 import { defineConfig } from '../../src/config.js';
 import { fileToolLock } from '../../src/storage/file-stores.js';
 import { mcpServer } from '../../src/mcp/mcp-server.js';
@@ -50,13 +50,29 @@ test('doctor compares rules with the tools that the servers list', async () => {
   const agent = defineAgent({ name: 'a', instructions: 'x', mcp, rules });
   const config = defineConfig({ agents: [agent], rules: [{ tool: 'gone__x', ...ask }] });
   const findings = await mcpFindings(config, {}, () => fileToolLock('/nonexistent'));
-  expect(findings.at(-1)).toMatchObject({ name: 'rules', level: 'note', data: { rules: 3 } });
+  expect(findings.at(-1)).toMatchObject({ name: 'rules', level: 'problem', data: { rules: 3 } });
   expect(findings.at(-1)?.text.split('\n')).toEqual([
     expect.stringMatching(/^config: rules\[0\]\.tool: "gone__x" was not checked, because/),
     expect.stringMatching(
       /^agent "a": rules\[1\]\.tool: .* got "far__lok" \(did you mean "far__look"\)/,
     ),
   ]);
+});
+
+test('doctor reports no problem with rules that are harmless, or that cannot be checked', async () => {
+  const ask = { then: 'ask' } as const;
+  const mcp = [
+    mcpServer({ name: 'far', transport: 'http', url: far.url, denyTools: ['note'] }),
+    mcpServer({ ...gone, startup: 'best_effort' }),
+  ];
+  const find = async (...tools: readonly string[]) => {
+    const rules = tools.map((tool) => ({ tool, ...ask }));
+    const agent = defineAgent({ name: 'a', instructions: 'x', mcp, rules });
+    const config = defineConfig({ agents: [agent] });
+    return (await mcpFindings(config, {}, () => fileToolLock('/nonexistent'))).at(-1);
+  };
+  expect(await find('far__note')).toMatchObject({ name: 'rules', level: 'ok' });
+  expect(await find('far__note', 'gone__x')).toMatchObject({ name: 'rules', level: 'note' });
 });
 
 test('doctor lists the tools of called agents, so their rules are checked as well', async () => {

@@ -5,7 +5,7 @@ import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { mcpAccept, type McpAcceptOptions } from '../../src/cli/commands/mcp.js';
 import type { CliContext } from '../../src/cli/context.js';
-import { mcpFindings } from '../../src/cli/doctor/agents.js';
+import { mcpFindings } from '../../src/cli/doctor/mcp-servers.js';
 import { type Config, defineConfig } from '../../src/config.js';
 import { listedTool, usableTool, type ListedTool } from '../../src/mcp/listed-tool.js';
 import {

@@ -5,7 +5,7 @@ import { redactJson, redactMessage } from '../../secrets/redact.js';
 import { resolveTaskQueue } from '../../temporal/task-queue.js';
 import { withOptions } from '../input/options.js';
 import { type Command, type CliContext, EXIT } from '../context.js';
-import { readConfiguration, callModels, mcpFindings, modelFindings } from '../doctor/agents.js';
+import { readConfiguration, callModels, modelFindings } from '../doctor/agents.js';
 import type { Finding } from '../doctor/finding.js';
 import {
   homeFinding,
@@ -15,6 +15,7 @@ import {
   cliFinding,
   versionsFinding,
 } from '../doctor/installation.js';
+import { mcpFindings } from '../doctor/mcp-servers.js';
 import { serverFindings } from '../doctor/namespace.js';
 import { openStores } from '../../storage/file-stores.js';
 import { formatAmount, readBudgetRows } from './budgets.js';

@@ -2,11 +2,6 @@ import { relative } from 'node:path';
 import { needsModel, withCalled } from '../../agents/agent-definition.js';
 import type { Agent } from '../../agents/agent.js';
 import { type Config, defineConfig } from '../../config.js';
-import type { ToolDefinition } from '../../core/definition/tool-definition.js';
-import { printable } from '../../core/text/text.js';
-import { acceptCommand, compareTools, describeOdd, serverTools } from '../../mcp/lock-tools.js';
-import type { McpServer } from '../../mcp/mcp-server.js';
-import { type McpSessions, createSessions } from '../../mcp/session.js';
 import { isOwnedByAnthropic } from '../../models/anthropic/model.js';
 import { LOCAL_SERVERS, type RunningServer, findLocalServer } from '../../models/known-models.js';
 import {
@@ -15,8 +10,6 @@ import {
   createModelCatalog,
 } from '../../models/model-entry.js';
 import { isModelError } from '../../models/model.js';
-import type { ToolLock } from '../../storage/tool-lock.js';
-import { ruleFindings } from '../../validation/rule-names.js';
 import type { CliContext } from '../context.js';
 import { formatCount } from '../format/format.js';
 import { configFile } from '../input/load-config.js';
@@ -281,114 +274,4 @@ export async function readConfiguration(context: CliContext): Promise<Configurat
       },
     };
   }
-}
-
-/** Time for a server to start and answer. A slower server may still work for a run. */
-const LIST_WITHIN_MS = 8_000;
-
-/** The servers whose tools could be listed, with the tools that agents get of them. */
-type Listed = Map<McpServer, readonly ToolDefinition[]>;
-
-/**
- * Checks the MCP servers of each agent by listing their tools, as a worker with this environment
- * would, and then what the rules name.
- */
-export async function mcpFindings(
-  config: Config,
-  env: Readonly<Record<string, string | undefined>>,
-  lock: () => ToolLock,
-): Promise<readonly Finding[]> {
-  const sessions = createSessions(env);
-  const found: Listed = new Map();
-  try {
-    const findings = await Promise.all(
-      withCalled(config.agents).flatMap((agent) =>
-        agent.mcp.map((server) =>
-          finding({ sessions, lock, found }, { agent: agent.name, server }),
-        ),
-      ),
-    );
-    return [...findings, ...ruleFindingsOf(config, found)];
-  } finally {
-    await sessions.close();
-  }
-}
-
-async function finding(
-  { sessions, lock, found }: { sessions: McpSessions; lock: () => ToolLock; found: Listed },
-  { agent, server }: { agent: string; server: McpServer },
-): Promise<Finding> {
-  const { name: serverName, startup, transport } = server;
-  const name = `mcp ${serverName}`;
-  const level = startup === 'strict' ? 'problem' : 'note';
-  const data = { agent, server: serverName, transport };
-  try {
-    const listed = await sessions
-      .of(server)
-      .listing({ maxAgeMs: LIST_WITHIN_MS, waitMs: LIST_WITHIN_MS });
-    const { used, odd, problems } = serverTools(server, listed);
-    found.set(
-      server,
-      used.map((tool) => tool.definition),
-    );
-    const { unknown, changed } = await compareTools(lock(), server, used);
-    const count = listed.tools.length + listed.odd.length;
-    const unaccepted = server.trust === 'accepted' ? unknown.map((tool) => tool.listed.name) : [];
-    const changes = changed.map((tool) => tool.listed.name);
-    const texts = [
-      `answers; agent ${agent} uses ${used.length} of its ${formatCount(count, 'tool')}`,
-      ...(odd.length === 0 ? [] : [describeOdd(odd)]),
-      ...changes.map((tool) => `tool ${shown(tool)} has changed since it was accepted`),
-      ...unaccepted.map((tool) => `tool ${shown(tool)} has not been accepted yet`),
-      ...problems.slice(0, 1),
-    ];
-    const [toAccept] = [...changes, ...unaccepted];
-    const isFine = odd.length === 0 && problems.length === 0 && toAccept === undefined;
-    return {
-      name,
-      level: isFine ? 'ok' : problems.length > 0 ? level : 'note',
-      text: texts.join('; '),
-      ...(toAccept !== undefined && {
-        fix: `review and accept: ${acceptCommand(server, toAccept)}`,
-      }),
-      data: {
-        ...data,
-        tools: used.map((tool) => tool.definition.name),
-        ...(odd.length > 0 && { leftOut: odd.map((tool) => tool.name) }),
-        ...(changes.length > 0 && { changed: changes }),
-        ...(unaccepted.length > 0 && { notAccepted: unaccepted }),
-      },
-    };
-  } catch (error) {
-    return { name, level, text: error instanceof Error ? error.message : String(error), data };
-  }
-}
-
-/** Reports rules that apply to no call, or not yet; empty if there are no rules. */
-function ruleFindingsOf(config: Config, found: Listed): readonly Finding[] {
-  const all = withCalled(config.agents);
-  const owners = [
-    { owner: 'config', rules: config.rules ?? [], on: all },
-    ...all.map((agent) => ({ owner: `agent "${agent.name}"`, rules: agent.rules, on: [agent] })),
-  ];
-  const count = owners.reduce((sum, { rules }) => sum + rules.length, 0);
-  if (count === 0) return [];
-  const texts = owners.flatMap(({ owner, rules, on }) => {
-    const servers = on.flatMap(({ mcp }) => mcp);
-    const tools = [
-      ...on.flatMap((agent) => agent.tools.tools),
-      ...servers.flatMap((server) => found.get(server) ?? []),
-    ];
-    const unlisted = servers.filter((server) => !found.has(server)).map(({ name }) => name);
-    const { errors, warnings, unchecked } = ruleFindings(rules, { tools, unlisted });
-    return [...errors, ...warnings, ...unchecked].map((text) => `${owner}: ${text}`);
-  });
-  const data = { rules: count, silent: texts };
-  if (texts.length > 0) return [{ name: 'rules', level: 'note', text: texts.join('\n'), data }];
-  const text = `${formatCount(count, 'rule')}; each names a tool that exists`;
-  return [{ name: 'rules', level: 'ok', text, data }];
-}
-
-function shown(tool: string): string {
-  return printable(JSON.stringify(tool.slice(0, 100)));
 }
