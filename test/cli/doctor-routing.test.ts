@@ -43,6 +43,7 @@ interface Found {
   readonly code: number;
   readonly stranded: Finding | undefined;
   readonly queues: Finding | undefined;
+  readonly blocked: Finding | undefined;
 }
 
 async function examined(taskQueue: string, config?: false): Promise<Found> {
@@ -51,7 +52,12 @@ async function examined(taskQueue: string, config?: false): Promise<Found> {
   const { code, stdout } = await runInProcess(doctor, { model: true }, place);
   const { findings } = JSON.parse(stdout) as { findings: readonly Finding[] };
   const named = (name: string) => findings.find((finding) => finding.name === name);
-  return { code, stranded: named('stranded runs'), queues: named('task queues') };
+  return {
+    code,
+    stranded: named('stranded runs'),
+    queues: named('task queues'),
+    blocked: named('blocked runs'),
+  };
 }
 
 /** The server's list of runs lags behind. */
@@ -243,5 +249,26 @@ describe('queues and workers', () => {
     expect(fix).not.toContain('--no-config');
     await own.terminate();
     await theirs.terminate();
+  });
+});
+
+describe('blocked runs', () => {
+  test('of the queue are a problem, with their reasons and the command that shows each', async () => {
+    const taskQueue = `queue-${randomUUID()}`;
+    await worker(taskQueue);
+    const start = async (name: string) => {
+      const args = [{ agent: name, message: 'go' }];
+      const workflowId = `blocked-${randomUUID()}`;
+      return await client.workflow.start('agent', { taskQueue, workflowId, args });
+    };
+    await expectEventually(taskQueue, { blocked: { level: 'ok' }, code: 0 });
+    const { workflowId: id } = await start('other');
+    const { blocked } = await expectEventually(taskQueue, {
+      blocked: { level: 'problem', data: { blocked: [{ id, reason: 'agent_missing' }] } },
+      code: 1,
+    });
+    expect(blocked?.text).toBe(`1 run on task queue "${taskQueue}": ${id} (agent_missing)`);
+    expect(blocked?.fix).toMatch(new RegExp(`^see what it needs: .*perdure.* status .*${id}$`));
+    await client.workflow.getHandle(id).terminate();
   });
 });

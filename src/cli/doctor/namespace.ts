@@ -20,6 +20,7 @@ import type { CheckTarget, Finding } from './finding.js';
 import {
   type OpenRun,
   type Routing,
+  blockedFinding,
   buildTitle,
   isPolledBy,
   queuesFinding,
@@ -215,11 +216,16 @@ export async function serverFindings(place: CheckTarget): Promise<readonly Findi
   }
 }
 
-/** Checks whether waiting runs and polling workers match. */
+/** Checks whether waiting runs and polling workers match, and whether runs are blocked. */
 async function routes(connection: Connection, place: CheckTarget): Promise<readonly Finding[]> {
   try {
     const routing = await readRouting(connection, place);
-    return [strandedFinding(routing, place), queuesFinding(routing, place)];
+    const client = new Client({ connection, namespace: place.server.namespace });
+    return [
+      strandedFinding(routing, place),
+      await skipIfForbidden('blocked runs', () => blockedFinding(client, routing, place)),
+      queuesFinding(routing, place),
+    ];
   } catch (error) {
     const text = `not checked: ${messageOf(error)}`;
     return [{ name: 'task queues', level: 'skipped', text, data: {} }];

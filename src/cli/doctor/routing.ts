@@ -1,6 +1,6 @@
 import { Client, type Connection } from '@temporalio/client';
 import { visible } from '../../core/state/summaries.js';
-import { shellWord } from '../../core/text/text.js';
+import { shellLine, shellWord } from '../../core/text/text.js';
 import {
   type Build,
   type QueueState,
@@ -9,7 +9,8 @@ import {
   pinnedBuild,
   readQueueState,
 } from '../../temporal/pollers.js';
-import { listWorkflows } from '../../temporal/server-answers.js';
+import { readRunRow } from '../../client/run-row.js';
+import { type ListedWorkflow, listWorkflows } from '../../temporal/server-answers.js';
 import { deploymentTitle, promotionCommand } from '../../worker/deployment.js';
 import { formatCount } from '../format/format.js';
 import type { CheckTarget, Finding } from './finding.js';
@@ -22,6 +23,7 @@ export interface OpenRun {
   readonly taskQueue: string;
   /** The only build that can continue the run; null if the run is not pinned. */
   readonly pinnedTo: Build | null;
+  readonly listed: ListedWorkflow;
 }
 
 /** The visibility query for the running runs of a namespace. */
@@ -33,12 +35,13 @@ async function listOpenRuns(
   limit: number,
 ): Promise<{ readonly runs: readonly OpenRun[]; readonly more: boolean }> {
   const runs: OpenRun[] = [];
-  for await (const { info } of listWorkflows(client, OPEN_RUNS_QUERY)) {
+  for await (const listed of listWorkflows(client, OPEN_RUNS_QUERY)) {
+    const { info } = listed;
     const { workflowId: id, taskQueue, searchAttributes } = info;
     if (runs.length === limit) return { runs, more: true };
     const [agent = null] = searchAttributes['AgentName'] ?? [];
     const named = typeof agent === 'string' ? agent : null;
-    runs.push({ id, agent: named, taskQueue, pinnedTo: pinnedBuild(searchAttributes) });
+    runs.push({ id, agent: named, taskQueue, pinnedTo: pinnedBuild(searchAttributes), listed });
   }
   return { runs, more: false };
 }
@@ -70,6 +73,42 @@ export async function readRouting(
     }),
   );
   return { runs, more, queues: new Map(states) };
+}
+
+/** The maximum number of histories that are read, of runs that have not loaded their agent. */
+const UNLOADED = 20;
+/** The maximum number of blocked runs that are named; the rest are counted. */
+const NAMED = 5;
+
+/** Checks for runs of the configured queue that are blocked: they need a person, or a fix. */
+export async function blockedFinding(
+  client: Client,
+  { runs }: Routing,
+  { taskQueue }: CheckTarget,
+): Promise<Finding> {
+  const name = 'blocked runs';
+  const own = runs.filter((run) => run.taskQueue === taskQueue);
+  const unloaded = own.filter(({ agent }) => agent === null).slice(0, UNLOADED);
+  const looked = [...own.filter(({ agent }) => agent !== null), ...unloaded];
+  const rows = await Promise.all(looked.map(({ listed }) => readRunRow(client, listed)));
+  const blocked = rows.filter(({ status }) => status === 'blocked');
+  const data = {
+    looked: looked.length,
+    blocked: blocked.map(({ id, agent, reason }) => ({ id, agent, reason })),
+  };
+  if (blocked.length === 0) {
+    const text = `none on ${titled(taskQueue)}; ${formatCount(looked.length, 'running run')} checked`;
+    return { name, level: 'ok', text, data };
+  }
+  const shown = blocked.slice(0, NAMED);
+  const ids = shown.map(({ id, reason }) => `${visible(id)} (${visible(reason ?? 'unknown')})`);
+  const rest = blocked.length > NAMED ? `, and ${blocked.length - NAMED} more` : '';
+  const text = `${formatCount(blocked.length, 'run')} on ${titled(taskQueue)}: ${ids.join(', ')}${rest}`;
+  const fix = shown.map(({ id }) => {
+    const command = shellLine({ program: 'perdure status', operands: [id], options: [] });
+    return `see what it needs: ${command}`;
+  });
+  return { name, level: 'problem', text, fix: fix.join('\n'), data };
 }
 
 export function isPolledBy({ pollers }: QueueState, build: Build): boolean {
