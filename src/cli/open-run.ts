@@ -122,15 +122,30 @@ export async function requireWorker(
   throw new CommandError(
     'no_worker',
     `${decision} needs a worker, and none answers on task queue "${visible(run.taskQueue)}". ` +
-      `Start one with: ${await workerCommands(context, run)}; then run this command again.`,
+      `${await startHint(context, run)}; then run this command again.`,
   );
 }
 
-/** Returns the two commands that start a worker for a run. */
-export async function workerCommands(context: CliContext, run: RunReading): Promise<string> {
+/**
+ * Returns why a worker of this configuration cannot continue a run: it does not have the run's agent,
+ * so it would block the run. Null if it has the agent, or if the agent is not known.
+ */
+export async function agentLack(
+  context: CliContext,
+  { agent }: Pick<RunReading, 'agent'>,
+): Promise<string | null> {
+  const { agents } = await context.config();
+  if (agent === '' || withCalled(agents).some(({ name }) => name === agent)) return null;
+  return `This configuration does not have agent "${visible(agent)}": start the program that has it`;
+}
+
+/** Returns how to start a worker for a run, as a sentence without a period. */
+export async function startHint(context: CliContext, run: RunReading): Promise<string> {
+  const lack = await agentLack(context, run);
+  if (lack !== null) return lack;
   const worker = await nextCommandFor(context, run, ['worker']);
   const attach = await nextCommandFor(context, run, ['attach', run.id]);
-  return `${worker}  (or, to follow the run as well: ${attach})`;
+  return `Start one with: ${worker}  (or, to follow the run as well: ${attach})`;
 }
 
 /** Where an agent is to run. */

@@ -101,7 +101,7 @@ async function statusOf(id: string): Promise<RunStatus> {
 async function orphan(): Promise<string> {
   const id = `orphan-${randomUUID()}`;
   const taskQueue = `nobody-${randomUUID()}`;
-  const args = [{ agent: 'a', open: true, message: 'x' }];
+  const args = [{ agent: 'files', open: true, message: 'x' }];
   await rig.client.workflow.start('agent', { workflowId: id, taskQueue, args });
   return id;
 }
@@ -297,7 +297,7 @@ describe('without a worker', () => {
   test('records a message for a later worker, and names the command that starts one', async () => {
     const id = `recorded-${randomUUID()}`;
     const taskQueue = `nobody-${randomUUID()}`;
-    const args = [{ agent: 'a', open: true }];
+    const args = [{ agent: 'files', open: true }];
     await rig.client.workflow.start('agent', { taskQueue, workflowId: id, args });
     const given = { id, message: ['x'], messageId: 'm', wait: true, detach: true };
     const sent = await does(send, given, { json: true });

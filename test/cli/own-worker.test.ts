@@ -62,8 +62,9 @@ test('decisions and control need no worker elsewhere, and start no work', async 
   const digest = ['--digest', pending[0]?.digest ?? ''];
   const approved = await perdure('resolve', id, 'r1', '--as', 'approve', ...digest, '--json');
   expect(approved.stderr).toMatch(
-    /is decided as approve: the run resumes when a worker runs\. No worker is running\. Start one with: .* worker /,
+    /is decided as approve: the run resumes when a worker runs\. No worker is running\. This configuration does not have agent "payer": start the program that has it/,
   );
+  expect(approved.stderr).not.toContain('Start one with');
   expect(approved.stderr).not.toContain('makes no progress');
   expect(JSON.parse(approved.stdout)).toMatchObject({ id, as: 'approve', resolved: true });
   expect(await perdure('pause', id)).toMatchObject({ code: 0 });
@@ -79,6 +80,27 @@ test('decisions and control need no worker elsewhere, and start no work', async 
   expect(outcome).toMatchObject({ status: 'completed', answer: 'done' });
   expect(paid).toBe(1);
 }, 120_000);
+
+test('a run of an agent that the configuration lacks is followed, and no worker is hosted for it', async () => {
+  const taskQueue = `applications-${randomUUID()}`;
+  const reader = defineAgent({ name: 'reviewer', instructions: 'x', model: 'm' });
+  const id = `r-${randomUUID()}`;
+  const args = [{ agent: 'reviewer', message: 'x' }];
+  const handle = await rig.client.workflow.start('agent', { taskQueue, workflowId: id, args });
+  const place = ['--no-config', '--address', inject('temporalAddress'), '--task-queue', taskQueue];
+  const lack = 'This configuration does not have agent "reviewer": start the program that has it';
+  const shown = await command.here(['status', id, ...place]).ended;
+  expect(shown.stderr).toContain(lack);
+  expect(shown.stderr).not.toContain('Start one with');
+  expect(shown.stdout).toMatch(/attach .* follow it$/m);
+  expect(shown.stdout).not.toContain('start a worker');
+  const attached = command.here(['attach', id, ...place]);
+  await attached.prints(lack);
+  await rig.worker([reader], { taskQueue, models: { m: { call: async () => replyText('read') } } });
+  expect(await attached.ended).toMatchObject({ code: 0, stdout: 'read\n' });
+  const { outcome } = await rig.end(handle);
+  expect(outcome).toMatchObject({ status: 'completed', answer: 'read' });
+}, 60_000);
 
 describe('an agent of a worker of the own, without a configuration', () => {
   const reporter = defineAgent({ name: 'reporter', instructions: 'x', model: 'm' });

@@ -269,7 +269,7 @@ describe('without a worker', () => {
     await rig.client.workflow.start('agent', {
       taskQueue,
       workflowId: id,
-      args: [{ agent: 'a', message: 'x' }],
+      args: [{ agent: 'files', message: 'x' }],
     });
     const { stdout, stderr } = await ask(id);
     expect(stderr).toContain(`No worker is running on task queue "${taskQueue}": none has polled`);

@@ -16,7 +16,7 @@ import {
   readWorkerPresence,
 } from '../hosting/server-notes.js';
 import { withOptions } from '../input/options.js';
-import { requireOpenRun } from '../open-run.js';
+import { agentLack, requireOpenRun } from '../open-run.js';
 import {
   nextCommandAbout,
   nextCommandFor,
@@ -76,9 +76,17 @@ export const list: Command<ListOptions> = {
     noteServer(context, await context.server());
     const client = await context.client();
     const { rows, cursor } = await listRuns(client, filter).catch(rethrowInFlags);
-    for (const taskQueue of new Set(rows.filter(needsWorker).map((row) => row.taskQueue))) {
+    const needy = rows.filter(needsWorker);
+    for (const taskQueue of new Set(needy.map((row) => row.taskQueue))) {
       const presence = await readWorkerPresence(client, taskQueue);
-      noteMissingWorker(context, presence, await nextCommandFor(context, presence, ['worker']));
+      const agents = needy.flatMap((row) => (row.taskQueue === taskQueue ? (row.agent ?? '') : []));
+      // A configuration that cannot be loaded does not prevent a list.
+      const lacks = await Promise.all(agents.map((agent) => agentLack(context, { agent }))).catch(
+        () => [null],
+      );
+      const [lack = null] = lacks.includes(null) ? [] : lacks;
+      const start = `Start one with: ${await nextCommandFor(context, presence, ['worker'])}`;
+      noteMissingWorker(context, presence, lack ?? start);
     }
     if (context.options.json) context.out(JSON.stringify({ rows, cursor }));
     else if (rows.length > 0) for (const line of table(rows)) context.out(line);

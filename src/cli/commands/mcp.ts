@@ -48,7 +48,7 @@ export const mcp: Command<McpOptions> = {
     const output = takeStdout();
     const { agents } = await context.config();
     const taskQueue = await context.taskQueue();
-    return await withHostedWorker(context, taskQueue, async (host) => {
+    return await withHostedWorker(context, { taskQueue }, async (host) => {
       let owner: Promise<string> | undefined;
       const others = new Map<string, Hosting>();
       /** A run may use a different queue from the one on which this process starts runs. */

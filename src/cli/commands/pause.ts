@@ -14,7 +14,7 @@ import {
 import { withWorker } from '../hosting/with-worker.js';
 import { deciderName } from '../input/option-parsers.js';
 import { withOptions } from '../input/options.js';
-import { type OpenedRun, requireOpenRun, requireWorker, workerCommands } from '../open-run.js';
+import { type OpenedRun, requireOpenRun, requireWorker, startHint } from '../open-run.js';
 import { nextCommandFor, nextCommandOf } from '../reports/next-command.js';
 import { openLines, reportEnd, reportTurn } from '../reports/report-run.js';
 import { viewedRequests } from '../requests/show-request.js';
@@ -75,16 +75,14 @@ async function resumeOne(context: CliContext, named: string, by: string): Promis
   await withWorker(context, opened, {
     decision: 'resume',
     send: () => resumeRun(client, id, { by }),
-    left: (command) => starts.push(command),
+    left: (start) => starts.push(start),
   });
   const changes = wasPaused || wasBlocked;
   const text = resumeText({ paused: wasPaused, blocked: wasBlocked });
   const [start] = starts;
   if (start !== undefined) {
     const when = changes ? ' when a worker runs' : '';
-    context.note(
-      `Run ${visible(id)} ${text}${when}. No worker is running. Start one with: ${start}`,
-    );
+    context.note(`Run ${visible(id)} ${text}${when}. No worker is running. ${start}`);
   } else if (nextTarget(run.view) === null) {
     context.note(`Run ${visible(id)} ${text}. It waits for a message.`);
     for (const line of await openLines(context, run)) context.note(line);
@@ -155,7 +153,7 @@ async function cancelRun(
   if (!(await hasLiveWorker(client, run.taskQueue))) {
     const text =
       'Cancellation requested. It takes effect when a worker is running, and none answers on task ' +
-      `queue "${visible(run.taskQueue)}". Start one with: ${await workerCommands(context, run)}`;
+      `queue "${visible(run.taskQueue)}". ${await startHint(context, run)}`;
     return reportRequested(context, opened, text);
   }
   const arrival = await followWithin(opened, 'end', { ms: END_WITHIN_MS });

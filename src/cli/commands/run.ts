@@ -103,7 +103,7 @@ export const run: Command<RunOptions> = {
       context.note(`See its runs in the console with: ${nextCommandOf(context, ['serve'])}`);
     }
     const client = await context.client();
-    return await withHostedWorker(context, taskQueue, async (host) => {
+    return await withHostedWorker(context, { taskQueue }, async (host) => {
       const started = await start(context, client, { input, taskQueue, place });
       const until = input.open ? { turn: 1 } : 'end';
       const followed = { ...started, ...host, joined: null, retriedUpTo: 0, until } as const;
@@ -293,7 +293,7 @@ export const fork: Command<ForkCommandOptions> = {
       await requireWorker(context, opened, 'fork --detach');
       return await reportStarted(context, opened.run, await startFork(context, opened, options));
     }
-    return await withHostedWorker(context, taskQueue, async (host) => {
+    return await withHostedWorker(context, { taskQueue }, async (host) => {
       const started = await startFork(context, opened, options);
       context.note(`run ${visible(started.id)} is forked from run ${visible(options.run)}`);
       const until = open ? { turn: 1 } : 'end';
@@ -343,11 +343,11 @@ export const attach: Command<AttachCommandOptions> = {
   declare: (entry) => withOptions(entry.argument('<id>', 'the run'), 'noWait', 'ui'),
   async run(context, options) {
     const opened = await openRun(context, options.id);
-    const { id, runId, taskQueue, view } = opened.run;
+    const { id, runId, view } = opened.run;
     if (endOfRun(opened.run) !== null) return await reportEnd(context, opened.run);
     const until = nextTarget(view);
     if (until === null) return await reportIdle(context, opened);
-    return await withHostedWorker(context, taskQueue, async (host) => {
+    return await withHostedWorker(context, opened.run, async (host) => {
       const retriedUpTo = await awaitWorker(opened, host);
       const handle = { id, runId, joined: opened.run, until, retriedUpTo, ...host };
       return await followAndReport(context, handle, options);

@@ -31,7 +31,7 @@ import {
 import { awaitWorker, withHostedWorker } from '../hosting/with-worker.js';
 import { checkDigestForm } from '../requests/decide.js';
 import { viewedRequests } from '../requests/show-request.js';
-import { requireOpenRun, workerCommands, type OpenedRun } from '../open-run.js';
+import { requireOpenRun, startHint, type OpenedRun } from '../open-run.js';
 import { nextCommandAbout, nextCommandFor } from '../reports/next-command.js';
 import { followAndReport, type FollowOptions } from '../run-view/follow-and-report.js';
 
@@ -96,8 +96,8 @@ export const send: Command<SendOptions> = {
       ...answersOf(context, opened, { message, digest }),
     };
     if (options.detach) return await sendOnly(context, opened, ask);
-    const { id, runId, taskQueue, view } = opened.run;
-    return await withHostedWorker(context, taskQueue, async (host) => {
+    const { id, runId, view } = opened.run;
+    return await withHostedWorker(context, opened.run, async (host) => {
       const retriedUpTo = await awaitWorker(opened, host);
       const sent = await deliver(context, opened, ask);
       const { messageId } = sent;
@@ -192,7 +192,7 @@ async function recorded(
 ): Promise<SentMessage> {
   context.note(
     `Message recorded, but not delivered yet: no worker is running on task queue "${visible(run.taskQueue)}". ` +
-      `Start one with: ${await workerCommands(context, run)}`,
+      (await startHint(context, run)),
   );
   context.note(`Its id is ${visible(messageId)}; status shows it if the run refuses it later.`);
   return { delivered: false, messageId };

@@ -28,7 +28,7 @@ import {
   withDiskCheck,
 } from '../hosting/server-notes.js';
 import { withOptions } from '../input/options.js';
-import { type OpenedRun, noteClear, openRun } from '../open-run.js';
+import { type OpenedRun, agentLack, noteClear, openRun } from '../open-run.js';
 import {
   nextCommandAbout,
   nextCommandFor,
@@ -54,14 +54,20 @@ async function showStatus(context: CliContext, id: string): Promise<ExitCode> {
   const { archived } = found;
   const pinnedTo = pinnedBuild(run.description?.searchAttributes ?? {});
   const worker = await readWorkerPresence(client, run.taskQueue, pinnedTo);
+  const lack = await agentLack(context, run);
   if (!archived && needsWorker(found)) {
-    noteMissingWorker(context, worker, await nextCommandFor(context, run, ['worker']));
+    const start = `Start one with: ${await nextCommandFor(context, run, ['worker'])}`;
+    noteMissingWorker(context, worker, lack ?? start);
   }
   if (context.options.json) {
     context.out(JSON.stringify(found));
     return EXIT.completed;
   }
-  const next = await nextSteps(context, { run, status: found, hasWorker: worker.isUp }, now);
+  const next = await nextSteps(
+    context,
+    { run, status: found, hasWorker: worker.isUp, canHost: lack === null },
+    now,
+  );
   const link = archived ? null : uiLink(await context.server(), run.id);
   const view = { run, status: found, worker: runnableText(context, worker.text), link, next, now };
   for (const line of statusLines(view, dataPalette(context))) context.out(line);

@@ -139,7 +139,7 @@ export interface Hosting {
    * Resolves when a worker serves the queue: one elsewhere if it answers, else one in this process.
    */
   ensure(): Promise<void>;
-  /** Whether this process hosts the worker; false once a worker elsewhere has answered. */
+  /** Whether this process hosts the worker; false once it is known that it leaves that to others. */
   readonly isHosting: boolean;
   /** Returns whether no worker but that of this process polls the queue now. */
   isAlone(): Promise<boolean>;
@@ -159,11 +159,15 @@ export interface Hosting {
 const GRACE_MS = 500;
 /** A tool that ignores its abort signal must not keep the process alive. */
 const STOP_MS = 3_000;
+interface HostingOptions extends Pick<HostOptions, 'activities' | 'metrics'> {
+  /** Why a worker of this process must not serve the queue; null if it may. It is noted. */
+  readonly lack?: string | null;
+}
 
 export function createHosting(
   context: CliContext,
   taskQueue: string,
-  options: Pick<HostOptions, 'activities' | 'metrics'> = {},
+  { lack = null, ...options }: HostingOptions = {},
 ): Hosting {
   let worker: RunningWorker | null = null;
   let starting: Promise<void> | null = null;
@@ -173,6 +177,11 @@ export function createHosting(
     if (worker !== null) return;
     elsewhere = await isWorkedElsewhere(context, taskQueue);
     if (elsewhere) return;
+    if (lack !== null) {
+      context.note(`No worker is running on task queue "${visible(taskQueue)}". ${lack}.`);
+      elsewhere = true;
+      return;
+    }
     const hosted = { taskQueue, shutdownGrace: GRACE_MS, ...options };
     worker = await hostWorker(context, { ...hosted, erases: false });
     worker.stopped.catch((error: unknown) => death.abort(error));

@@ -66,20 +66,18 @@ export function needsWorker({ status }: { readonly status: RunStatusName | RunPh
   return status === 'working' || status === 'waiting_time' || status === 'blocked';
 }
 
-/** Notes that no worker is running, and the command that starts one. */
+/** Notes that no worker is running, and how to start one: a sentence without a period. */
 export function noteMissingWorker(
   { note, options }: Pick<CliContext, 'note' | 'options'>,
   { isUp, missing, taskQueue, text }: WorkerPresence,
-  command: string,
+  hint: string,
 ): void {
   if (isUp) return;
   // The command would start a worker of this build, which cannot continue the run.
   if (missing !== undefined) {
     return note(`No worker can continue the run: ${runnableText({ options }, text)}.`);
   }
-  note(
-    `No worker is running on task queue "${visible(taskQueue)}": ${text}. Start one with: ${command}`,
-  );
+  note(`No worker is running on task queue "${visible(taskQueue)}": ${text}. ${hint}`);
 }
 
 function absenceText([last]: readonly Poller[], now: number): string {

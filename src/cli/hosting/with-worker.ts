@@ -6,7 +6,7 @@ import { resumeRun } from '../../updates/decide.js';
 import { statusQuery } from '../../workflows/messages/definitions.js';
 import type { CliContext } from '../context.js';
 import { osUser } from '../input/option-parsers.js';
-import { type OpenedRun, requireWorker, workerCommands } from '../open-run.js';
+import { type OpenedRun, agentLack, requireWorker, startHint } from '../open-run.js';
 import { type Hosting, catchInterrupt, createHosting } from './hosting.js';
 
 /**
@@ -15,7 +15,7 @@ import { type Hosting, catchInterrupt, createHosting } from './hosting.js';
  * Only an idle open run gets a full worker, because the decision may end it.
  *
  * If the run then makes no progress until a worker starts, notes that, or calls `left` with the
- * command that starts one, for a command that says itself what happens next.
+ * sentence that says how to start one, for a command that says itself what happens next.
  *
  * Throws within seconds if a run without a worker has not loaded its agent, which only a full
  * worker can do.
@@ -29,7 +29,7 @@ export async function withWorker<T>(
     left,
   }: {
     readonly decision: string;
-    /** `start`: the command that starts a worker, if none but the one of this process is running. */
+    /** `start`: how to start a worker, if none but the one of this process is running. */
     readonly send: (start: string | null) => Promise<T>;
     readonly left?: (start: string) => void;
   },
@@ -43,15 +43,14 @@ export async function withWorker<T>(
   const hosting = createHosting(context, taskQueue, { activities: isIdle });
   try {
     await hosting.ensure();
-    const start = hosting.isHosting ? await workerCommands(context, opened.run) : null;
+    const start = hosting.isHosting ? await startHint(context, opened.run) : null;
     const receipt = await send(start);
     // A paused run makes no progress anyway until it is resumed.
     const isPaused = decision === 'pause' || (view.state.paused && decision !== 'resume');
     if (start !== null && !isIdle && !isPaused && (await hosting.isAlone())) {
-      const note = (command: string): void =>
+      const note = (hint: string): void =>
         context.note(
-          `No worker is running on task queue "${visible(taskQueue)}": ${decision} has taken effect, but the run makes no progress until one starts. ` +
-            `Start one with: ${command}`,
+          `No worker is running on task queue "${visible(taskQueue)}": ${decision} has taken effect, but the run makes no progress until one starts. ${hint}`,
         );
       (left ?? note)(start);
     }
@@ -70,14 +69,18 @@ export interface HostedWorker {
   readonly interrupt: AbortSignal;
 }
 
-/** Ensures that a worker serves the task queue while `work` runs. */
+/**
+ * Ensures that a worker serves the task queue while `work` runs. `agent`: that of an existing run. If
+ * the configuration does not have it, no worker is hosted, because it would block the run.
+ */
 export async function withHostedWorker<T>(
   context: CliContext,
-  taskQueue: string,
+  { taskQueue, agent = '' }: { readonly taskQueue: string; readonly agent?: string },
   work: (host: HostedWorker) => Promise<T>,
 ): Promise<T> {
   const interrupt = catchInterrupt();
-  const hosting = createHosting(context, taskQueue);
+  const lack = await agentLack(context, { agent });
+  const hosting = createHosting(context, taskQueue, { lack });
   const ready = hosting.ensure();
   ready.catch(() => undefined);
   try {

@@ -131,6 +131,8 @@ interface StatusReading {
   readonly status: RunStatus;
   /** Whether a worker seems to be running. */
   readonly hasWorker: boolean;
+  /** Whether a worker of this command could continue the run. */
+  readonly canHost: boolean;
 }
 
 /**
@@ -139,7 +141,7 @@ interface StatusReading {
  */
 export async function nextSteps(
   context: CliContext,
-  { run, status, hasWorker }: StatusReading,
+  { run, status, hasWorker, canHost }: StatusReading,
   now: number,
 ): Promise<readonly string[]> {
   const { view } = run;
@@ -149,6 +151,7 @@ export async function nextSteps(
     isPaused: view.state?.paused === true,
     isIdle: nextTarget(view) === null,
     hasWorker,
+    canHost,
   };
   const rows = runCommands(facts, now).map(async ({ words, purpose }) => [
     await nextCommandFor(context, run, words),

@@ -110,10 +110,7 @@ export async function submitDecision(context: CliContext, given: DecisionInput):
   const [start] = starts;
   const resumes = start === undefined ? 'the run resumes' : 'the run resumes when a worker runs';
   const effect = effects.length === 0 ? resumes : effects.join('; ');
-  const next =
-    start === undefined
-      ? `Follow it with: ${follow}`
-      : `No worker is running. Start one with: ${start}`;
+  const next = start === undefined ? `Follow it with: ${follow}` : `No worker is running. ${start}`;
   context.note(
     `Request ${visible(request.id)} of run ${visible(id)} is decided as ${what.as}: ${effect}. ${next}`,
   );
@@ -168,7 +165,7 @@ async function send(
         ? ['; whoever may decide gives their name with --by NAME']
         : []),
       ...(error.reason === 'checking' && start !== null
-        ? [`; no worker is running, start one with: ${start}`]
+        ? [`; no worker is running. ${start}`]
         : []),
     ];
     throw new Error(

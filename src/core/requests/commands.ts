@@ -279,6 +279,8 @@ export interface RunFacts extends Pick<RunStatus, 'id' | 'status' | 'grants' | '
   readonly isIdle: boolean;
   /** Whether a worker seems to be running. */
   readonly hasWorker: boolean;
+  /** Whether a worker that a command hosts could continue the run; default true. */
+  readonly canHost?: boolean;
 }
 
 /**
@@ -286,7 +288,8 @@ export interface RunFacts extends Pick<RunStatus, 'id' | 'status' | 'grants' | '
  * `now`: Unix time in ms.
  */
 export function runCommands(run: RunFacts, now: number): readonly RunCommand[] {
-  const { id, status, grants = [], undoable = [], isBlocked, isPaused, isIdle, hasWorker } = run;
+  const { id, status, grants = [], undoable = [], isBlocked, isPaused, isIdle } = run;
+  const { hasWorker, canHost = true } = run;
   if (!isOpenStatus(status)) return [{ words: ['transcript', id], purpose: 'read the messages' }];
   const [grant] = grants;
   const undo = undoable.findLast(({ state, until }) => state === undefined && until > now);
@@ -313,7 +316,7 @@ export function runCommands(run: RunFacts, now: number): readonly RunCommand[] {
       : [
           {
             words: ['attach', id],
-            purpose: hasWorker ? 'follow it' : 'start a worker and follow it',
+            purpose: hasWorker || !canHost ? 'follow it' : 'start a worker and follow it',
           },
         ]),
   ];
