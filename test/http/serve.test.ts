@@ -8,10 +8,12 @@ import { promisify } from 'node:util';
 import OpenAI from 'openai';
 import type { ResponseStreamEvent } from 'openai/resources/responses/responses';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { ThreadAgent } from '../../examples/ag-ui/thread-agent.js';
 import { httpClient } from '../../src/http.js';
 import type { StreamEvent } from '../../src/live/stream.js';
 import { replyText } from '../../src/testing/replies.js';
 import { startStub } from '../../src/testing/stub-server.js';
+import { say, textsOf } from '../support/ag-ui.js';
 import { builtProgram } from '../support/built-program.js';
 import { freePort } from '../support/free-port.js';
 import { gate } from '../support/gate.js';
@@ -195,8 +197,8 @@ const TEXT = 'Grüße an 🦊 und 狐: '.repeat(20);
 /** How a client reads a reply at an interface: what it gets until it is cut off, and what when it comes back. */
 interface Reading {
   readonly begin: (url: string, seen: (text: string) => void) => Promise<void>;
-  /** Resolves with the whole text that the client has in the end. */
-  readonly resume: (url: string) => Promise<string>;
+  /** Resolves with the whole text that the client has in the end. `attached`: it follows the run now. */
+  readonly resume: (url: string, attached: () => void) => Promise<string>;
 }
 
 function readResponse(): Reading {
@@ -215,13 +217,15 @@ function readResponse(): Reading {
         seen(textSoFar());
       }
     },
-    async resume(url) {
+    async resume(url, attached) {
       const [created] = events;
       if (created?.type !== 'response.created') throw new Error('no response');
       const after = events.at(-1)?.sequence_number ?? -1;
       const query = { stream: true, starting_after: after } as const;
       const { id } = created.response;
-      for await (const event of await openai(url).responses.retrieve(id, query)) events.push(event);
+      const stream = await openai(url).responses.retrieve(id, query);
+      attached();
+      for await (const event of stream) events.push(event);
       const numbers = events.map((event) => event.sequence_number);
       expect(numbers).toEqual([...new Set(numbers)].toSorted((a, b) => a - b));
       expect((await openai(url).responses.retrieve(id)).output_text).toBe(textSoFar());
@@ -253,14 +257,47 @@ function readChat(): Reading {
       const body = JSON.stringify({ id: chat, trigger: 'submit-message', messages });
       await textOf(await fetch(`${url}/v1/ui/crash`, { method: 'POST', headers, body }), seen);
     },
-    resume: async (url) =>
-      await textOf(await fetch(`${url}/v1/ui/crash/${chat}/stream`, { headers }), () => undefined),
+    async resume(url, attached) {
+      const response = await fetch(`${url}/v1/ui/crash/${chat}/stream`, { headers });
+      // 204, without a body, if the turn were over.
+      expect(response.status).toBe(200);
+      attached();
+      return await textOf(response, () => undefined);
+    },
+  };
+}
+
+function readThread(): Reading {
+  const headers = { authorization: `Bearer ${keyOf('web')}` };
+  const threadId = `thread-${randomUUID()}`;
+  const textOf = ({ messages }: ThreadAgent): string =>
+    textsOf(messages).at(-1)?.replace('assistant: ', '') ?? '';
+  return {
+    async begin(url, seen) {
+      const agent = new ThreadAgent({ url: `${url}/v1/ag-ui/crash`, threadId, headers });
+      let isLost = false;
+      agent.subscribe({
+        onTextMessageContentEvent: ({ event, textMessageBuffer }) =>
+          seen(textMessageBuffer + event.delta),
+        onRunErrorEvent: () => void (isLost = true),
+      });
+      await say(agent, 'talk').catch(() => undefined);
+      if (isLost) throw new Error('Connection lost');
+    },
+    async resume(url, attached) {
+      const agent = new ThreadAgent({ url: `${url}/v1/ag-ui/crash`, threadId, headers });
+      agent.subscribe({ onRunStartedEvent: attached });
+      await agent.connectAgent();
+      expect(textsOf(agent.messages).slice(0, -1)).toEqual(['user: talk']);
+      return textOf(agent);
+    },
   };
 }
 
 test.each([
   ['a response', readResponse],
   ['a chat', readChat],
+  ['a thread of AG-UI', readThread],
 ])(
   '%s goes on after kill -9 of the server and the worker in mid-text, with no text lost or doubled',
   { timeout: 120_000 },
@@ -305,8 +342,9 @@ export default defineConfig({
     await first.kill();
     const second = await workerHere(worker);
     await serve(args, env);
-    const text = client.resume(url);
-    await stub.barrier('second').reached;
+    const attached = gate();
+    const text = client.resume(url, () => attached.release());
+    await Promise.all([attached.wait(), stub.barrier('second').reached]);
     stub.barrier('second').release();
     expect(await text).toBe(TEXT);
     children.at(-1)?.kill('SIGKILL');
