@@ -242,7 +242,7 @@ describe('the status of an ended run', () => {
       message: 'the workflow was terminated from outside: out of patience',
       doing: null,
       step: 1,
-      outcome: { status: 'failed', reason: 'error', steps: 1 },
+      outcome: { status: 'failed', reason: 'terminated', steps: 1 },
     });
   });
 

@@ -3,7 +3,7 @@ import { StringDecoder } from 'node:string_decoder';
 import { McpServer } from '@modelcontextprotocol/server';
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import { z } from 'zod';
-import { agentProblem } from '../../client/fork-run.js';
+import { agentProblem, servedAgentProblem } from '../../client/fork-run.js';
 import { withAllArguments } from '../../client/requests.js';
 import { nameRun } from '../../client/run-ids.js';
 import { toRunStatus, waitForResult } from '../../client/status.js';
@@ -104,8 +104,10 @@ function addStartTools(
 ): void {
   const names = agents.map(({ name }) => name).join(', ');
   /** A worker elsewhere may have other agents. */
-  const isElsewhere = async (agent: string): Promise<boolean> =>
-    (await findServedAgent(await client(), { taskQueue, agent })).is !== 'lacking';
+  const problemElsewhere = async (agent: string): Promise<string | null> => {
+    const served = await findServedAgent(await client(), { taskQueue, agent });
+    return servedAgentProblem(agent, served, taskQueue);
+  };
   server.registerTool('agent_list', RUN_TOOLS.agent_list, () =>
     toolResult({ agents: agents.map(toListedAgent) }),
   );
@@ -119,11 +121,11 @@ function addStartTools(
       const input = createRunInput(agent, { by: mcpClaim(), ...given });
       const isHosting = await ensureWorker(taskQueue);
       const isKnown = agents.some(({ name }) => name === agent);
-      if (!isKnown && (isHosting || !(await isElsewhere(agent)))) {
+      if (!isKnown && isHosting) {
         throw new InputError(`agent: there is no agent ${show(agent)}; agent_list lists them`);
       }
       // A worker elsewhere may have another version of an agent, but hardly one that reads less.
-      const problem = isKnown ? agentProblem(agents, input) : null;
+      const problem = isKnown ? agentProblem(agents, input) : await problemElsewhere(agent);
       if (problem !== null) throw new InputError(problem);
       const options = { operationId: operation, taskQueue, owner: await owner() };
       return toolResult({ ...(await startOnce(await client(), input, options)) });
