@@ -70,6 +70,7 @@ export type {
   GraphCase,
   GraphExit,
   GraphValue,
+  NodeBase,
   NodeOutput,
   PlanNode,
   WorkerNode,

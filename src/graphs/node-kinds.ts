@@ -43,7 +43,6 @@ import {
   workerNode,
 } from './node-parts.js';
 import type {
-  Capped,
   ConfirmKind,
   DecideKind,
   EachAction,
@@ -57,7 +56,6 @@ import type {
   NodeFunctionOptions,
   NodeSaveOptions,
   NodeSpec,
-  Place,
   PlanNodeOptions,
   RouteContext,
 } from './node-spec.js';
@@ -66,6 +64,7 @@ import {
   type GraphFieldHolding,
   type GraphFieldOf,
   type GraphFieldTaking,
+  type GraphPath,
   type GraphPatchOf,
   type GraphPathOf,
   type GraphStateOf,
@@ -84,7 +83,7 @@ export interface GraphKinds<Shape extends z.ZodObject> {
       ): Promise<ExactFields<Patch, GraphPatchOf<Shape>>>;
     } & NodeFunctionOptions &
       GraphNodeOptions,
-  ) => NodeSpec<'done', Capped>;
+  ) => NodeSpec<'done', 'failed' | 'capped'>;
   /** Runs a function on the worker that chooses one of the exits. */
   readonly route: <const Exits extends readonly string[]>(
     options: {
@@ -95,12 +94,12 @@ export interface GraphKinds<Shape extends z.ZodObject> {
       ): Promise<ExitChoice<Exits[number]>> | ExitChoice<Exits[number]>;
     } & NodeFunctionOptions &
       GraphNodeOptions,
-  ) => NodeSpec<Exits[number], Capped>;
+  ) => NodeSpec<Exits[number], 'failed' | 'capped'>;
   /**
    * Leaves through the first case that holds, or through `else` if none does. The cases are data.
    */
   readonly choose: <Names extends string>(
-    options: { on(state: Place<Shape>): NodeCases<Names> } & GraphNodeOptions,
+    options: { on(state: GraphPath<GraphStateOf<Shape>>): NodeCases<Names> } & GraphNodeOptions,
   ) => NodeSpec<Names | 'else', 'capped'>;
   /** Runs an agent. */
   readonly agent: <Value = Json>(
@@ -113,7 +112,7 @@ export interface GraphKinds<Shape extends z.ZodObject> {
        * answer.
        */
       readonly timeout?: Duration;
-    } & GraphMessage<[state: Place<Shape>]> &
+    } & GraphMessage<[state: GraphPath<GraphStateOf<Shape>>]> &
       // A named prompt may have an output of its own.
       (
         | ({ readonly prompt: string } & NodeSaveOptions<Shape>)
@@ -128,7 +127,7 @@ export interface GraphKinds<Shape extends z.ZodObject> {
   readonly graph: <Input = unknown>(
     options: {
       readonly graph: string | (Agent & TypedInput<Input>);
-      input(state: Place<Shape>): GraphInputTemplate<NoInfer<Input>>;
+      input(state: GraphPath<GraphStateOf<Shape>>): GraphInputTemplate<NoInfer<Input>>;
       /** How long the run may take, as ms or words such as '5 minutes'; then it stops. */
       readonly timeout?: Duration;
     } & NodeSaveOptions<Shape, GraphFieldTaking<Shape, Readonly<Record<string, unknown>>>> &
@@ -139,21 +138,21 @@ export interface GraphKinds<Shape extends z.ZodObject> {
   readonly tool: (
     options: {
       readonly tool: string | Tool;
-      arguments?(state: Place<Shape>): GraphTemplate;
+      arguments?(state: GraphPath<GraphStateOf<Shape>>): GraphTemplate;
     } & NodeFunctionOptions &
       NodeSaveOptions<Shape> &
       GraphNodeOptions,
-  ) => NodeSpec<'done', Capped>;
+  ) => NodeSpec<'done', 'failed' | 'capped'>;
   /** Performs one action for each item of a list. */
   readonly each: <Item>(
     options: {
-      over(state: Place<Shape>): GraphPathOf<readonly Item[] | undefined>;
+      over(state: GraphPath<GraphStateOf<Shape>>): GraphPathOf<readonly Item[] | undefined>;
       /** The maximum number of items at the same time, 1 to 50; default 5. */
       readonly atOnce?: number;
     } & EachAction<Shape, Item> &
       NodeSaveOptions<Shape, GraphFieldTaking<Shape, readonly unknown[]>> &
       GraphNodeOptions,
-  ) => NodeSpec<'done', Capped>;
+  ) => NodeSpec<'done', 'failed' | 'capped'>;
   readonly confirm: ConfirmKind<Shape>;
   /** Lets the graph's model plan calls of the graph's tools. Only reads are executed. */
   readonly plan: (

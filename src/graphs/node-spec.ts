@@ -119,7 +119,7 @@ export interface NodeCases<Names extends string = string> {
 
 type Message = string | GraphText | GraphPathOf<unknown>;
 /** A place in the state of a graph. */
-export type Place<Shape extends z.ZodObject> = GraphPath<GraphStateOf<Shape>>;
+type Place<Shape extends z.ZodObject> = GraphPath<GraphStateOf<Shape>>;
 
 /** The input of an agent call: a message, or one of its named prompts with arguments. */
 export type GraphMessage<Places extends readonly unknown[]> =
@@ -151,7 +151,7 @@ export type EachAction<Shape extends z.ZodObject, Item> =
     } & NodeFunctionOptions);
 
 /** The exits that a node with a function has, too. */
-export type Capped = 'failed' | 'capped';
+type Capped = 'failed' | 'capped';
 
 /** What a `decide` node says to the graph's model. */
 interface DecideMessage<Shape extends z.ZodObject> {
