@@ -253,11 +253,14 @@ function toSafeFailure(error: unknown): ApplicationFailure {
   const known = error instanceof ApplicationFailure ? error : null;
   const details = known?.details && redactJson(known.details);
   const nextRetryDelay = known?.nextRetryDelay;
+  // The SDK logs no warning for a benign failure.
+  const category = known?.category;
   const failure = ApplicationFailure.create({
     type: redact(known?.type ?? type),
     message,
     nonRetryable: known?.nonRetryable ?? false,
     ...(details && { details }),
+    ...(category !== undefined && category !== null && { category }),
     ...(nextRetryDelay !== undefined && nextRetryDelay !== null && { nextRetryDelay }),
   });
   // A stack within perdure does not help the reader, and would take a kilobyte of history each

@@ -144,6 +144,8 @@ export async function startHint(context: CliContext, run: RunReading): Promise<s
   const lack = await agentLack(context, run);
   if (lack !== null) return lack;
   const worker = await nextCommandFor(context, run, ['worker']);
+  // The source of a fork, which has ended, cannot be followed.
+  if (endOfRun(run) !== null) return `Start one with: ${worker}`;
   const attach = await nextCommandFor(context, run, ['attach', run.id]);
   return `Start one with: ${worker}  (or, to follow the run as well: ${attach})`;
 }

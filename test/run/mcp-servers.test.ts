@@ -101,6 +101,11 @@ describe('an MCP server over streamable HTTP', () => {
       'x-desk': 'canary-key-77d',
     });
     expect(historyText(ended.history)).not.toContain('canary-key');
+    // The agent is loaded in two attempts. The SDK warns of no failure that is benign.
+    const failures = (ended.history.events ?? []).flatMap(
+      (event) => event.markerRecordedEventAttributes?.failure?.applicationFailureInfo ?? [],
+    );
+    expect(failures).toEqual([expect.objectContaining({ type: 'AgentNeedsTime', category: 1 })]);
   });
 
   test('is reached again after a restart, without a decision by a person', async () => {
