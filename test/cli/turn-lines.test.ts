@@ -82,7 +82,7 @@ describe('the lines of an open run', () => {
   test('show each node of a graph with its exit, its items, its error, and its time', () => {
     const stepLines = createStepLines(paint, fixes);
     const run = opened();
-    const nodes = [{ kind: 'each', name: 'each', save: 'list' }];
+    const nodes = [{ kind: 'each', name: 'each', save: 'list', exits: [] }];
     const definition = { ...run.config.definition, graph: { start: 'each', nodes } as never };
     const graphView = (graph: GraphState): Projection =>
       view({ ...run, config: { ...run.config, definition }, graph }, { lastEvent: 2 });

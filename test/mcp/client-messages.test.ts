@@ -31,7 +31,11 @@ test('a number that would change is refused to the client, and does not reach a 
   expect(messages).toBe(fine);
   const problem = (number: string): string =>
     `the number ${number} cannot be kept exactly; send it as text: "${number}"`;
-  const refused = (said: string) => ({ content: [{ type: 'text', text: said }], isError: true });
+  const refused = (said: string) => ({
+    content: [said, 'code: input'].map((line) => ({ type: 'text', text: line })),
+    isError: true,
+    _meta: { 'perdure/code': 'input' },
+  });
   expect(answers).toEqual([
     { jsonrpc: '2.0', id: 1, result: refused(problem('12345678901234567891')) },
     {
