@@ -4,10 +4,9 @@ import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { ThreadAgent } from '../../examples/ag-ui/thread-agent.js';
 import { defineConfig } from '../../src/config.js';
 import { createServer, listen } from '../../src/http.js';
-import { replyText } from '../../src/testing/replies.js';
-import { startStub } from '../../src/testing/stub-server.js';
 import { approve, errorsOf, payer, runOf, say, textsOf, typesOf, watch } from '../support/ag-ui.js';
 import { gate } from '../support/gate.js';
+import { HELD_TEXT, holdReplies } from '../support/held-reply.js';
 import { type HttpDesk, keyOf, openHttpDesk } from '../support/http-desk.js';
 import { workerChild, workerHere } from '../support/worker-child.js';
 
@@ -352,27 +351,13 @@ test('a stream that follows a turn ends with it, also if a message joins the tur
   expect(textsOf(second.agent.messages)).toContain(`user: ${joining}`);
 });
 
-const TEXT = 'Grüße an 🦊 und 狐: '.repeat(20);
-
 test(
   'a worker killed in mid-text costs no text, and doubles none',
   { timeout: 120_000 },
   async () => {
-    const stub = await startStub();
-    stub.answer((request) => {
-      const barrier = request.attempt === 1 ? 'first' : 'second';
-      const sse = { charactersPerEvent: 5 };
-      return replyText(TEXT, { sse, holdAfterEvent: { event: 30, barrier } });
-    });
     const { home } = desk.rig;
     const taskQueue = `ag-ui-${randomUUID()}`;
-    const worker = {
-      ADDRESS: inject('temporalAddress'),
-      QUEUE: taskQueue,
-      OPENAI_BASE_URL: stub.baseUrl,
-      PERDURE_HOME: home,
-      LIVE: '1',
-    };
+    const { stub, env: worker } = await holdReplies({ taskQueue, home });
     const first = await workerChild(worker);
     const env = { PERDURE_SERVE_KEYS: `ann:${keyOf('ann')}` };
     const config = defineConfig({ agents: [], taskQueue });
@@ -390,7 +375,7 @@ test(
     await stub.barrier('second').reached;
     stub.barrier('second').release();
     await running;
-    expect(textsOf(thread.agent.messages)).toEqual(['user: talk', `assistant: ${TEXT}`]);
+    expect(textsOf(thread.agent.messages)).toEqual(['user: talk', `assistant: ${HELD_TEXT}`]);
     expect(errorsOf(thread)).toEqual([]);
     await listening.close();
     await second.stop();

@@ -11,12 +11,11 @@ import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { ThreadAgent } from '../../examples/ag-ui/thread-agent.js';
 import { httpClient } from '../../src/http.js';
 import type { StreamEvent } from '../../src/live/stream.js';
-import { replyText } from '../../src/testing/replies.js';
-import { startStub } from '../../src/testing/stub-server.js';
 import { say, textsOf } from '../support/ag-ui.js';
 import { builtProgram } from '../support/built-program.js';
 import { freePort } from '../support/free-port.js';
 import { gate } from '../support/gate.js';
+import { HELD_TEXT, holdReplies } from '../support/held-reply.js';
 import { type HttpDesk, keyOf, openHttpDesk } from '../support/http-desk.js';
 import { workerChild, workerHere } from '../support/worker-child.js';
 
@@ -192,8 +191,6 @@ export default defineConfig({
   expect(events.at(-1)?.type).toBe('response.completed');
 });
 
-const TEXT = 'Grüße an 🦊 und 狐: '.repeat(20);
-
 /** How a client reads a reply at an interface: what it gets until it is cut off, and what when it comes back. */
 interface Reading {
   readonly begin: (url: string, seen: (text: string) => void) => Promise<void>;
@@ -302,23 +299,9 @@ test.each([
   '%s goes on after kill -9 of the server and the worker in mid-text, with no text lost or doubled',
   { timeout: 120_000 },
   async (_what, reading) => {
-    const stub = await startStub();
-    stub.answer((request) => {
-      const barrier = request.attempt === 1 ? 'first' : 'second';
-      return replyText(TEXT, {
-        sse: { charactersPerEvent: 5 },
-        holdAfterEvent: { event: 30, barrier },
-      });
-    });
     const taskQueue = `cut-${randomUUID()}`;
     const home = await mkdtemp(join(tmpdir(), 'perdure-cut-'));
-    const worker = {
-      ADDRESS: inject('temporalAddress'),
-      QUEUE: taskQueue,
-      OPENAI_BASE_URL: stub.baseUrl,
-      PERDURE_HOME: home,
-      LIVE: '1',
-    };
+    const { stub, env: worker } = await holdReplies({ taskQueue, home });
     const first = await workerChild(worker);
     const port = String(await freePort());
     const config = join(home, 'perdure.config.ts');
@@ -346,7 +329,7 @@ export default defineConfig({
     const text = client.resume(url, () => attached.release());
     await Promise.all([attached.wait(), stub.barrier('second').reached]);
     stub.barrier('second').release();
-    expect(await text).toBe(TEXT);
+    expect(await text).toBe(HELD_TEXT);
     children.at(-1)?.kill('SIGKILL');
     await second.stop();
     await stub.close();
