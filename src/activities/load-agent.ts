@@ -254,7 +254,7 @@ async function createDefinition(
     left: listed.mcp?.left,
   });
   for (const text of unchecked) Context.current().log.warn(text);
-  // Its calls would be executed, and nobody would be asked.
+  // The rule would apply to no call, and calls that it is about would be executed without a question.
   if (silent !== null) throw refused(silent);
   return listed;
 }

@@ -39,7 +39,7 @@ export function runOf(
 /**
  * Starts the run of a conversation, unless its principal has one: a principal of several tenants, which starts
  * nothing here, goes on with it. Rejects with an `InputError` if it is a run of another agent, and with an `HttpError` (404) if
- * there is no such agent.
+ * the agent does not exist.
  */
 export async function beginOrResume(
   place: Place,

@@ -38,7 +38,7 @@ import {
   agentEnd,
   agentTool,
   eachEnd,
-  functionEnd,
+  functionWork,
   itemCalls,
   plannedCall,
   toolEnd,
@@ -190,17 +190,13 @@ const NODE_KINDS: { readonly [K in Kind]: NodeKindRules<K> } = {
     shape: fields<NodeOf<'run'>>({ ...nodeFields, kind: oneOf('run'), ...workerFields }),
     about: () => 'run',
     drawn: BOX,
-    tool: ({ timeoutMs, attempts }) => ({ timeoutMs, attempts }),
-    calls: (_node, state) => [{ tool: null, arguments: { state } }],
-    end: (node, { results: [result] }) => functionEnd(node, result),
+    ...functionWork,
   },
   route: {
     shape: fields<NodeOf<'route'>>({ ...nodeFields, kind: oneOf('route'), ...workerFields }),
     about: () => 'route',
     drawn: CHOICE,
-    tool: ({ timeoutMs, attempts }) => ({ timeoutMs, attempts }),
-    calls: (_node, state) => [{ tool: null, arguments: { state } }],
-    end: (node, { results: [result] }) => functionEnd(node, result),
+    ...functionWork,
   },
   choose: {
     shape: fields<NodeOf<'choose'>>({

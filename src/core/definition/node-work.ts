@@ -9,7 +9,7 @@ import {
   itemsOf,
   textField,
 } from '../text/json.js';
-import type { EachBody } from './node-data.js';
+import type { EachBody, WorkerNode } from './node-data.js';
 import type { ToolDefinition } from './tool-definition.js';
 
 // What nodes call, and how they end: pure functions of their data, the state, and results.
@@ -58,7 +58,7 @@ export function sizeFault(calls: Visited<Ended>['calls']): string | null {
 }
 
 /** Returns the end of a node's function from the worker's record: see `NodeResult`. */
-export function functionEnd<Result extends Ended>(
+function functionEnd<Result extends Ended>(
   { kind }: { readonly kind: 'run' | 'route' },
   result: Result | undefined,
 ): NodeEnd<Result> {
@@ -70,6 +70,16 @@ export function functionEnd<Result extends Ended>(
     ...(isObject(patch) && { patch }),
   };
 }
+
+/** The work of a node that is a function of the worker: a call of it with the state. */
+export const functionWork = {
+  tool: ({ timeoutMs, attempts }: WorkerNode) => ({ timeoutMs, attempts }),
+  calls: (_node: WorkerNode, state: JsonObject) => [{ tool: null, arguments: { state } }],
+  end: <R extends Ended>(
+    node: { readonly kind: 'run' | 'route' },
+    { results: [result] }: Visited<R>,
+  ) => functionEnd(node, result),
+};
 
 export function toolEnd<Result extends Ended>(
   node: { readonly save?: string },
