@@ -73,7 +73,8 @@ type NodeEnded = Extract<DurableStep, { type: 'node-ended' }>;
 
 /**
  * Returns the steps of a run in its graph between two states: the nodes that it left, with their
- * exits, and its current node. A node that takes no time, such as a `choose`, only ends. `state`: the state of the run, whose definition has the nodes. `visits`: the work of the visits, by `visitKey`.
+ * exits, and its current node. A node that takes no time, such as a `choose`, only ends. `state`: the
+ * state of the run, whose definition has the nodes. `visits`: the work of the visits, by `visitKey`.
  */
 export function nodeSteps(
   before: GraphState | undefined,
