@@ -146,7 +146,9 @@ export async function loadAgent(
   const definition = await withStorageMapping(input, () => createDefinition(deps, loaded, input));
   const misfit = input.prompt && promptProblem(definition, input.prompt);
   if (typeof misfit === 'string') throw refused(misfit);
-  const [silent] = ruleFindings(input.rules ?? [], knownTools(loaded, definition)).errors;
+  // A called agent gets the rules of its caller, which may name tools that only the caller has.
+  const own = input.depth === undefined ? (input.rules ?? []) : [];
+  const [silent] = ruleFindings(own, knownTools(loaded, definition)).errors;
   if (silent !== undefined) throw refused(silent);
   if (definition.hash !== loaded.definition.hash) definitions.add(definition);
   if (definition.model === '') {

@@ -1,5 +1,6 @@
 import type { LoadedAgent } from '../agents/agent-definition.js';
 import type { McpOmission } from '../core/definition/definition.js';
+import { canonicalJson } from '../core/text/json.js';
 import type { McpListing } from '../mcp/listed-tool.js';
 import { knownNames, lockName } from '../mcp/lock-tools.js';
 import type { McpServer } from '../mcp/mcp-server.js';
@@ -43,12 +44,23 @@ export async function mcpRules(
   const gone = left.map(({ server }) => server);
   const all = agents.names.flatMap((each) => agents.named(each) ?? []);
   const others = all.flatMap(({ agent }) => agent.mcp).filter((other) => !mcp.some(isSame(other)));
+  // Another agent may give other effects to the tools of the same server.
+  const mixed = all
+    .flatMap(({ agent }) => agent.mcp)
+    .filter((other) => mcp.some((one) => isSame(other)(one) && !hasEffectsOf(other, one)))
+    .map((server) => server.name);
+  const withEffects = (tool: KnownTools['tools'][number]): KnownTools['tools'] =>
+    mixed.some((server) => tool.name.startsWith(`${server}__`))
+      ? (['read', 'keyed', 'once'] as const).map((effect) => ({ ...tool, effect }))
+      : [tool];
   // Their tools are listed when a run of their agent starts.
   const unlisted = others.map((server) => server.name);
   const shared: KnownTools = {
     tools: [
       ...all.flatMap((each) => each.tools.tools),
-      ...tools.filter((tool) => !unlisted.some((server) => tool.name.startsWith(`${server}__`))),
+      ...tools
+        .filter((tool) => !unlisted.some((server) => tool.name.startsWith(`${server}__`)))
+        .flatMap(withEffects),
     ],
     unlisted: [...gone, ...unlisted],
   };
@@ -69,6 +81,10 @@ export async function mcpRules(
 /** Returns whether another server is the same program or address, whatever its other options. */
 function isSame(server: McpServer): (other: McpServer) => boolean {
   return (other) => lockName(other) === lockName(server);
+}
+
+function hasEffectsOf(one: McpServer, other: McpServer): boolean {
+  return canonicalJson({ ...one.effects }) === canonicalJson({ ...other.effects });
 }
 
 function owned(owner: string, texts: readonly string[]): readonly string[] {

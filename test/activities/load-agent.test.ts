@@ -22,6 +22,7 @@ async function load(
   requests: Partial<ActivityDependencies['requests']>,
   rules?: readonly Rule[],
   agent = clerk,
+  depth?: number,
 ): Promise<RunConfig> {
   const deps = {
     ...workerDeps(pinnedAgent([]), requests),
@@ -32,7 +33,12 @@ async function load(
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the part that this activity uses
   const given = deps as unknown as ActivityDependencies;
   return await inActivity(() =>
-    loadAgent(given, { agent: 'clerk', limits: {}, ...(rules && { rules }) }),
+    loadAgent(given, {
+      agent: 'clerk',
+      limits: {},
+      ...(rules && { rules }),
+      ...(depth !== undefined && { depth }),
+    }),
   );
 }
 
@@ -54,6 +60,10 @@ test('a run whose own rule names no tool of its agent is refused', async () => {
     message: expect.stringContaining('rules[0].tool: expected the name of a tool') as string,
   });
   await expect(load({}, [{ tool: 'pay*', then: 'ask' }])).resolves.toBeDefined();
+});
+
+test('a called agent starts with the rules of its caller, which may name tools of the caller', async () => {
+  await expect(load({}, [{ tool: 'pay', then: 'ask' }], clerk, 1)).resolves.toBeDefined();
 });
 
 test('that MCP servers list their tools first is no failure to warn about', async () => {

@@ -133,3 +133,11 @@ test('a rule of the configuration may be about the tools of another agent', asyn
   await expect(load(clerk([]), { rules: moves, others: [elsewhere] })).resolves.toBeDefined();
   await expect(load(clerk([]), { rules: moves, others: [named(files)] })).rejects.toThrow('config');
 });
+
+test('a rule of the configuration may be about the effect that another agent gives a tool', async () => {
+  const mcp = [mcpServer({ ...files, effects: { read_file: 'read' } })];
+  const other = defineAgent({ name: 'other', instructions: 'x', model: 'm', mcp });
+  const rules: readonly Rule[] = [{ tool: 'files__read_file', effect: 'read', ...ask }];
+  await expect(load(clerk([]), { rules, others: [other] })).resolves.toBeDefined();
+  await expect(load(clerk([]), { rules })).rejects.toThrow('rules[0].effect');
+});
