@@ -164,7 +164,7 @@ export const WALLS: readonly Wall[] = [
   {
     folder: 'live',
     folders: ['core', 'secrets', 'storage', 'temporal', 'history', 'models'],
-    packages: [NODE, CLIENT, COMMON],
+    packages: [NODE, CLIENT, COMMON, 'hono', '@hono/node-server'],
     why: 'Carries replies in progress from workers to readers; the run never depends on it.',
   },
   {

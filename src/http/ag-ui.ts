@@ -26,7 +26,7 @@ import {
 import { errorAnswer } from './errors.js';
 import type { Guarded, GuardedContext } from './guard.js';
 import { type Caller, actorOfCaller, createHandlers, openToCancel, ownId } from './handlers.js';
-import { sseEvent, sseResponse } from './sse.js';
+import { sseEvent, sseResponse } from '../live/sse.js';
 
 /** The run of a thread, and which of its turns a stream shows. */
 interface Followed {

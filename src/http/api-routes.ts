@@ -11,7 +11,7 @@ import { HttpError } from './errors.js';
 import type { GuardLimits, Guarded, GuardedContext, StreamCounter } from './guard.js';
 import { type Caller, type Handlers, createHandlers } from './handlers.js';
 import { OPERATIONS, type Operation, type OperationName, pathFields } from './operations.js';
-import { sseEvent, sseResponse } from './sse.js';
+import { sseEvent, sseResponse } from '../live/sse.js';
 
 /** What the routes of an interface need from the server. */
 export interface DoorParts {

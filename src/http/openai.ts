@@ -46,7 +46,7 @@ import {
   withWholeAnswer,
   withWholeText,
 } from './response-encoder.js';
-import { sseEvent, sseResponse } from './sse.js';
+import { sseEvent, sseResponse } from '../live/sse.js';
 
 /** Paths of OpenAI's API, whose errors have OpenAI's form. */
 const PATHS = /^\/v1\/(?:responses|conversations|models|chat)(?:\/|$)/;

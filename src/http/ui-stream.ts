@@ -27,7 +27,7 @@ import {
 import type { Guarded, GuardedContext } from './guard.js';
 import { createHandlers, ownId } from './handlers.js';
 import { clientId } from './input-fields.js';
-import { sseEvent, sseResponse } from './sse.js';
+import { sseEvent, sseResponse } from '../live/sse.js';
 import { type Answers, type Chunk, NO_ANSWERS, uiEncoder } from './ui-encoder.js';
 
 const part = z.looseObject({

@@ -1,14 +1,16 @@
-import { once } from 'node:events';
-import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http';
+import { type IncomingMessage, type Server, createServer } from 'node:http';
 import { type Socket, isIPv6 } from 'node:net';
 import { hostname } from 'node:os';
 import type { Duplex } from 'node:stream';
+import { type HttpBindings, getRequestListener } from '@hono/node-server';
+import { Hono } from 'hono';
 import { visible } from '../core/state/summaries.js';
 import { isLoopback, show, visibleJson } from '../core/text/text.js';
 import {
   type LimitsInForce,
   type ListenSettings,
   type Refusal,
+  type TokenScope,
   authorize,
   defaultLimits,
 } from './live-options.js';
@@ -90,16 +92,22 @@ function clientOf({ remoteAddress = '' }: Socket): string {
   return all.slice(0, 4).join(':');
 }
 
-/** A request, with what a route needs to answer it. */
-export interface Exchange {
-  readonly requested: LiveRequest;
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
-  readonly limits: LimitsInForce;
+/** A request for the stream of a run. */
+interface LiveRequest {
+  readonly id: string;
+  /** The position to start after; empty if none is given. */
+  readonly after: string;
 }
 
-/** Answers a request about a run. Returns null, or a refusal if nothing was sent yet. */
-export type Route = (exchange: Exchange) => Promise<Refusal | null>;
+/** A request, with what a route needs to answer it. */
+export interface Exchange extends LiveRequest {
+  readonly limits: LimitsInForce;
+  /** Aborted when the reader is gone, or the stream has ended. */
+  readonly over: AbortController;
+}
+
+/** Answers a request about a run. */
+export type Route = (exchange: Exchange) => Promise<Response | Refusal>;
 
 export interface LiveHttpServer {
   /** The address for other processes. */
@@ -125,11 +133,15 @@ export async function startHttpServer(
   // Each connection serves one request and ends with its response.
   server.maxRequestsPerSocket = 1;
   const connections = guardConnections(server, limits);
+  const app = createApp({ settings, routes, limits, connections });
+  const listener = getRequestListener(app.fetch, {
+    hostname: settings.host,
+    // The process belongs to the worker, whose own code keeps Node's classes.
+    overrideGlobalObjects: false,
+  });
   server.on('request', (request, response) => {
     response.shouldKeepAlive = false;
-    respond({ settings, routes, limits, connections }, { request, response }).catch(() =>
-      response.destroy(),
-    );
+    void listener(request, response);
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', (cause) => {
@@ -157,44 +169,58 @@ interface ServerContext {
   readonly connections: Connections;
 }
 
-type Http = Pick<Exchange, 'request' | 'response'>;
-
-async function respond(context: ServerContext, { request, response }: Http): Promise<void> {
-  const refusal = await serve(context, { request, response });
-  if (refusal === null || response.destroyed) return;
-  const { status, message, retryAfter } = refusal;
-  response.writeHead(status, {
-    'content-type': 'application/json',
-    ...(status === 401 && { 'www-authenticate': 'Bearer' }),
-    ...(status === 405 && { allow: 'GET' }),
-    ...(retryAfter !== undefined && { 'retry-after': String(retryAfter) }),
+/** Answers `GET /runs/:id/:route`. Reads nothing of a run for a request that it refuses. */
+function createApp({ settings, routes, limits, connections }: ServerContext) {
+  const app = new Hono<{ Bindings: HttpBindings; Variables: { scope: TokenScope } }>();
+  app.use(async ({ env, set }, next) => {
+    const scope = authorize(env.incoming, settings);
+    const refusal = 'status' in scope ? scope : misfit(env.incoming);
+    if (refusal !== null) return refused(refusal);
+    if ('type' in scope) set('scope', scope);
+    await next();
+    return undefined;
   });
-  response.end(`${visibleJson({ error: message })}\n`);
+  for (const [name, route] of Object.entries(routes)) {
+    app.get(`/runs/:id/${name}`, async ({ env: { incoming, outgoing }, get }) => {
+      const requested = readRequest(incoming);
+      if ('status' in requested) return refused(requested);
+      const scope = get('scope');
+      if (scope.type === 'run') {
+        // The same response as for a missing run, so that a token does not reveal which runs exist.
+        if (scope.id !== requested.id) {
+          return refused({ status: 404, message: `there is no run "${visible(requested.id)}"` });
+        }
+        const expiry = setTimeout(() => outgoing.destroy(), scope.expiresAt - Date.now());
+        outgoing.once('close', () => clearTimeout(expiry));
+      }
+      const refusal = connections.admit(incoming.socket);
+      if (refusal !== null) return refused(refusal);
+      const over = new AbortController();
+      outgoing.once('close', () => over.abort());
+      const answer = await route({ ...requested, limits, over });
+      return answer instanceof Response ? answer : refused(answer);
+    });
+  }
+  const known = Object.keys(routes).map((name) => `/runs/:id/${name}`);
+  app.notFound(({ env }) => {
+    const { pathname } = new URL(env.incoming.url ?? '', BASE);
+    const message = `path: expected ${known.join(' or ')}, got ${show(pathname)}`;
+    return refused({ status: 404, message });
+  });
+  app.onError(({ message }) => refused({ status: 500, message }));
+  return app;
 }
 
-/**
- * Returns null if the request is served, else the refusal. Reads nothing of a run for a refused
- * request.
- */
-async function serve(
-  { settings, routes, limits, connections }: ServerContext,
-  { request, response }: Http,
-): Promise<Refusal | null> {
-  const scope = authorize(request, settings);
-  if ('status' in scope) return scope;
-  const requested = parseRequest(request, Object.keys(routes));
-  if ('status' in requested) return requested;
-  if (scope.type === 'run') {
-    // The same response as for a missing run, so that a token does not reveal which runs exist.
-    if (scope.id !== requested.id) {
-      return { status: 404, message: `there is no run "${visible(requested.id)}"` };
-    }
-    const expiry = setTimeout(() => response.destroy(), scope.expiresAt - Date.now());
-    response.once('close', () => clearTimeout(expiry));
-  }
-  const refusal = connections.admit(request.socket);
-  if (refusal !== null) return refusal;
-  return (await routes[requested.route]?.({ requested, request, response, limits })) ?? null;
+function refused({ status, message, retryAfter }: Refusal): Response {
+  return new Response(`${visibleJson({ error: message })}\n`, {
+    status,
+    headers: {
+      'content-type': 'application/json',
+      ...(status === 401 && { 'www-authenticate': 'Bearer' }),
+      ...(status === 405 && { allow: 'GET' }),
+      ...(retryAfter !== undefined && { 'retry-after': String(retryAfter) }),
+    },
+  });
 }
 
 /** Returns the host for URLs: the name of the machine if the server listens on all addresses. */
@@ -203,32 +229,22 @@ function publicHost(host: string): string {
   return host.includes(':') && !isLoopback(host) ? `[${host}]` : host.replace(/^::1$/, '[::1]');
 }
 
-/** A parsed request: `GET /runs/:id/:route?after=…`. */
-interface LiveRequest {
-  readonly id: string;
-  readonly route: string;
-  /** The position to start after; empty if none is given. */
-  readonly after: string;
-}
+const BASE = 'http://localhost';
 
-/** Parses a request, or returns why it is invalid. `routes` holds the names of all routes. */
-function parseRequest(
-  { method, headers, url = '' }: Pick<IncomingMessage, 'method' | 'headers' | 'url'>,
-  routes: readonly string[],
-): LiveRequest | Refusal {
+/** Returns why no route answers a request, whatever its path; null if one may. */
+function misfit({ method, headers, url = '' }: IncomingMessage): Refusal | null {
   if (method !== 'GET') return { status: 405, message: `method: expected GET, got ${method}` };
   if (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0) {
     return bad('body: expected none, got one; send GET without a body');
   }
-  if (!url.startsWith('/') || !URL.canParse(url, 'http://localhost')) {
-    return bad(`path: expected /runs/:id/${routes.join(' or ')}, got ${show(url)}`);
-  }
-  const { pathname, search, searchParams } = new URL(url, 'http://localhost');
-  const [, encoded = '', route = ''] = /^\/runs\/([^/]+)\/(\w+)$/.exec(pathname) ?? [];
-  if (!routes.includes(route)) {
-    const known = routes.map((name) => `/runs/:id/${name}`);
-    return { status: 404, message: `path: expected ${known.join(' or ')}, got ${show(pathname)}` };
-  }
+  if (url.startsWith('/') && URL.canParse(url, BASE)) return null;
+  return bad(`path: expected one that begins with /runs/, got ${show(url)}`);
+}
+
+/** Reads the path and the query `?after=…` of a request, or returns why they are invalid. */
+function readRequest({ headers, url = '' }: IncomingMessage): LiveRequest | Refusal {
+  const { pathname, search, searchParams } = new URL(url, BASE);
+  const [, , encoded = ''] = pathname.split('/');
   const id = decode(encoded);
   if (id === null) return bad(`id: expected percent-encoded UTF-8, got ${show(encoded)}`);
   if (decode(search) === null) {
@@ -240,7 +256,7 @@ function parseRequest(
   if (more.length > 0) return bad('after: expected one position, got several');
   const last = headers['last-event-id'];
   // A browser that reconnects repeats the URL and adds its last position as a header.
-  return { id, route, after: typeof last === 'string' && last !== '' ? last : after };
+  return { id, after: typeof last === 'string' && last !== '' ? last : after };
 }
 
 /** Returns null if the text is not percent-encoded UTF-8. */
@@ -254,66 +270,4 @@ function decode(text: string): string | null {
 
 function bad(message: string): Refusal {
   return { status: 400, message };
-}
-
-/** Proxies and readers close a connection that is silent for about a minute. */
-const KEEP_ALIVE_MS = 15_000;
-
-/** A response that continues for as long as it is read. */
-interface LiveResponse {
-  /** Aborts when the reader is gone. */
-  readonly gone: AbortSignal;
-  /** Resolves when the reader has room for more; rejects when it is gone. */
-  write(text: string): Promise<void>;
-  end(): void;
-}
-
-/**
- * Starts a response. `keepAlive` is sent regularly; readers ignore it. A reader that does not read
- * what was sent within `stalledMs` is disconnected; it may reconnect at its position.
- */
-export function liveResponse(
-  { request, response, limits }: Exchange,
-  { type, keepAlive }: { readonly type: string; readonly keepAlive: string },
-): LiveResponse {
-  const gone = new AbortController();
-  if (response.destroyed) {
-    gone.abort();
-    return {
-      gone: gone.signal,
-      write: () => Promise.reject(gone.signal.reason),
-      end: () => undefined,
-    };
-  }
-  response.writeHead(200, {
-    'content-type': type,
-    'cache-control': 'no-store',
-    'x-accel-buffering': 'no',
-    'x-content-type-options': 'nosniff',
-  });
-  request.socket.setNoDelay(true);
-  response.write(keepAlive);
-  const timer = setInterval(() => {
-    if (!response.writableNeedDrain) response.write(keepAlive);
-  }, KEEP_ALIVE_MS);
-  // An error is followed by `close`.
-  response.on('error', () => undefined);
-  response.once('close', () => {
-    clearInterval(timer);
-    gone.abort();
-  });
-  return {
-    gone: gone.signal,
-    async write(text) {
-      gone.signal.throwIfAborted();
-      if (response.write(text)) return;
-      const stalled = setTimeout(() => response.destroy(), limits.stalledMs);
-      try {
-        await once(response, 'drain', { signal: gone.signal });
-      } finally {
-        clearTimeout(stalled);
-      }
-    },
-    end: () => void response.end(),
-  };
 }

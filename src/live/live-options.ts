@@ -166,7 +166,7 @@ function isLimit(name: string): name is keyof LiveLimits {
 }
 
 /** What a token lets its bearer read. */
-type TokenScope =
+export type TokenScope =
   /** Every run: the token is the workers' own, or none is needed. */
   | { readonly type: 'all' }
   | {
@@ -273,7 +273,7 @@ function digest(text: string): Buffer {
 
 /** Why a request is refused. */
 export interface Refusal {
-  readonly status: 400 | 401 | 403 | 404 | 405 | 410 | 429 | 503;
+  readonly status: 400 | 401 | 403 | 404 | 405 | 410 | 429 | 500 | 503;
   readonly message: string;
   /** Seconds after which a retry may succeed. */
   readonly retryAfter?: number;

@@ -9,12 +9,13 @@ import { CHANNEL_OPTIONS, type ConnectionTarget } from '../temporal/connection.j
 import { GRPC, grpcCode } from '../temporal/grpc.js';
 import { type IdHashing, storedForms } from '../temporal/stored-ids.js';
 import type { LiveHub } from './hub.js';
-import { type Exchange, type Route, liveResponse, startHttpServer } from './http-server.js';
+import { type Exchange, type Route, startHttpServer } from './http-server.js';
 import type { ListenSettings, Refusal } from './live-options.js';
 import { hubSource } from './live-source.js';
 import { announce, liveWorkers } from './live-workers.js';
 import { type LinesOf, sealedLine } from './sealed-lines.js';
 import { type OpenedStream, type RunStreams, createRunStreams } from './run-streams.js';
+import { sseEvent, sseResponse, streamResponse } from './sse.js';
 import type { StreamEvent } from './stream.js';
 
 /** Milliseconds after which a browser reconnects if its connection breaks. */
@@ -42,48 +43,31 @@ function eventsRoute(
     const known = serialized.get(event);
     if (known !== undefined) return known;
     const { position, ...data } = event;
-    const text = `id: ${position}\ndata: ${visibleJson(data)}\n\n`;
+    const text = sseEvent({ id: position, data: visibleJson(data) });
     serialized.set(event, text);
     return text;
   };
   return async (exchange) => {
-    const { response } = exchange;
-    const gone = new AbortController();
-    response.once('close', () => gone.abort());
-    const ids = storedForms(hashing, 'run', exchange.requested.id);
-    const opened = await openInTime(streams, exchange, { ids, signal: gone.signal });
+    const { id, after, over, limits } = exchange;
+    const ids = storedForms(hashing, 'run', id);
+    const opened = await openInTime(streams, exchange, ids);
     if ('status' in opened) {
       const message = opened.status === 404 ? await deleted(ids[0] ?? '') : null;
       return message === null ? opened : { status: 410, message };
     }
-    if (gone.signal.aborted) {
-      opened.close();
-      return null;
-    }
-    if (opened.isPast) {
+    over.signal.addEventListener('abort', () => opened.close(), { once: true });
+    if (over.signal.aborted || opened.isPast) {
       opened.close();
       // Status 204 stops a browser from reconnecting.
-      response.writeHead(204).end();
-      return null;
+      return new Response(null, { status: 204 });
     }
-    const live = liveResponse(exchange, {
-      type: 'text/event-stream',
-      keepAlive: ':\n\n',
-    });
-    try {
-      await live.write(`retry: ${RETRY_MS}\n\n`);
+    const blocks = async function* () {
+      yield `retry: ${RETRY_MS}\n\n`;
       // A reader whose connection breaks before the first event comes back here, and not at a later `now`.
-      if (exchange.requested.after === 'now') await live.write(`id: ${opened.position}\n\n`);
-      for await (const batch of opened.batches) {
-        for (const text of packets(batch.map((event) => serialize(event)))) await live.write(text);
-      }
-    } catch (error) {
-      if (!live.gone.aborted) throw error;
-    } finally {
-      opened.close();
-    }
-    live.end();
-    return null;
+      if (after === 'now') yield `id: ${opened.position}\n\n`;
+      for await (const batch of opened.batches) yield* packets(batch.map(serialize));
+    };
+    return sseResponse(blocks(), { over, readMs: limits.stalledMs });
   };
 }
 
@@ -103,8 +87,8 @@ function* packets(texts: readonly string[]): Generator<string> {
 /** Opens the stream, or returns a refusal after `openMs`. */
 async function openInTime(
   streams: () => Promise<RunStreams>,
-  { requested: { after }, limits: { openMs } }: Exchange,
-  { ids, signal }: { readonly ids: readonly string[]; readonly signal: AbortSignal },
+  { after, over: { signal }, limits: { openMs } }: Exchange,
+  ids: readonly string[],
 ): Promise<OpenedStream | Refusal> {
   const opening = streams().then((all) => openNamed(all, ids, { after, signal }));
   const late = new AbortController();
@@ -228,30 +212,30 @@ export function deltasRoute(
   hub: LiveHub,
   how: Pick<LinesOf, 'codecs' | 'namespace'> = { codecs: [], namespace: '' },
 ): Route {
-  return async (exchange) => {
-    const live = liveResponse(exchange, {
+  return async ({ id, over, limits }) => {
+    const blocks = async function* () {
+      let wake: (() => void) | undefined;
+      const watch = hub.watch(id, () => wake?.());
+      over.signal.addEventListener('abort', () => wake?.(), { once: true });
+      try {
+        while (!over.signal.aborted) {
+          const woken = new Promise<void>((resolve) => (wake = resolve));
+          const batches = watch.take();
+          if (batches.length === 0) await woken;
+          else {
+            const lines = batches.map((batch) => sealedLine(visibleJson(batch), { ...how, id }));
+            yield `${(await Promise.all(lines)).join('\n')}\n`;
+          }
+        }
+      } finally {
+        watch.close();
+      }
+    };
+    return streamResponse(blocks(), {
       type: 'application/x-ndjson',
       keepAlive: '\n',
+      over,
+      readMs: limits.stalledMs,
     });
-    let wake: (() => void) | undefined;
-    const watch = hub.watch(exchange.requested.id, () => wake?.());
-    live.gone.addEventListener('abort', () => wake?.(), { once: true });
-    try {
-      while (!live.gone.aborted) {
-        const woken = new Promise<void>((resolve) => (wake = resolve));
-        const batches = watch.take();
-        if (batches.length === 0) await woken;
-        else {
-          const of = { ...how, id: exchange.requested.id };
-          const lines = batches.map(async (batch) => await sealedLine(visibleJson(batch), of));
-          await live.write(`${(await Promise.all(lines)).join('\n')}\n`);
-        }
-      }
-    } catch (error) {
-      if (!live.gone.aborted) throw error;
-    } finally {
-      watch.close();
-    }
-    return null;
   };
 }

@@ -7,7 +7,7 @@ import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createServer, listen } from '../../src/http.js';
 import { openServer } from '../../src/http/create-server.js';
-import { sseResponse } from '../../src/http/sse.js';
+import { sseResponse } from '../../src/live/sse.js';
 import { gate } from '../support/gate.js';
 import { type HttpDesk, keyOf, openHttpDesk } from '../support/http-desk.js';
 import { type HttpServer, httpServer } from '../support/http-server.js';

@@ -3,13 +3,9 @@ const KEEP_ALIVE_MS = 15_000;
 /** Texts that wait for a reader, in UTF-16 units; what comes after them is read when there is room. */
 const BUFFERED_UNITS = 64 * 1024;
 
-const HEADERS = {
-  'content-type': 'text/event-stream; charset=utf-8',
-  'cache-control': 'no-store',
-  'x-accel-buffering': 'no',
-};
+const encoder = new TextEncoder();
 
-interface SseOptions {
+interface StreamOptions {
   /** Aborted when the stream is over, however it ends. */
   readonly over: AbortController;
   /** How long the reader may take to read what was sent. */
@@ -17,16 +13,27 @@ interface SseOptions {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
+/** Returns the response that sends texts, each of which is one or more server-sent events. */
+export function sseResponse(blocks: AsyncIterable<string>, options: StreamOptions): Response {
+  return streamResponse(blocks, { type: 'text/event-stream', keepAlive: ':\n\n', ...options });
+}
+
 /**
- * Returns the response that sends texts as server-sent events. It takes a text from `blocks` only when
+ * Returns the response that sends texts of a type; `keepAlive` is one that readers ignore. It takes a text from `blocks` only when
  * the reader has room, so a slow reader costs no memory; one that reads nothing within `readMs` is
  * disconnected, and may come back at its position.
  */
-export function sseResponse(
+export function streamResponse(
   blocks: AsyncIterable<string>,
-  { over, readMs, headers = {} }: SseOptions,
+  {
+    type,
+    keepAlive: silent,
+    over,
+    readMs,
+    headers = {},
+  }: StreamOptions & { readonly type: string; readonly keepAlive: string },
 ): Response {
-  const encoder = new TextEncoder();
+  const silence = encoder.encode(silent);
   const iterator = blocks[Symbol.asyncIterator]();
   let keepAlive: NodeJS.Timeout | undefined;
   let stalled: NodeJS.Timeout | undefined;
@@ -39,9 +46,9 @@ export function sseResponse(
   const body = new ReadableStream<Uint8Array>(
     {
       start(controller) {
-        controller.enqueue(encoder.encode(':\n\n'));
+        controller.enqueue(silence);
         keepAlive = setInterval(() => {
-          if ((controller.desiredSize ?? 0) > 0) controller.enqueue(encoder.encode(':\n\n'));
+          if ((controller.desiredSize ?? 0) > 0) controller.enqueue(silence);
         }, KEEP_ALIVE_MS);
         keepAlive.unref();
       },
@@ -69,7 +76,15 @@ export function sseResponse(
     },
     { highWaterMark: BUFFERED_UNITS, size: (chunk) => chunk?.byteLength ?? 0 },
   );
-  return new Response(body, { headers: { ...HEADERS, ...headers } });
+  return new Response(body, {
+    headers: {
+      'content-type': `${type}; charset=utf-8`,
+      'cache-control': 'no-store',
+      'x-accel-buffering': 'no',
+      'x-content-type-options': 'nosniff',
+      ...headers,
+    },
+  });
 }
 
 /** Returns one server-sent event. `data` has no line break, because it is JSON. */
