@@ -8,7 +8,7 @@ import LongestFirst from './test/support/longest-first.js';
 const PURE = [
   'test/{activities,agents,core,graphs,mcp,models,output,prompts,requests,secrets,storage,testing,tools}/**/*.test.ts',
   // The pages, as texts, and programs that are compiled only.
-  'test/docs{,-figures,-names,-questions}.test.ts',
+  'test/docs{,-commands,-figures,-names,-questions}.test.ts',
   'test/mutate.test.ts',
   'test/package/{examples,llms,public-types,reference}.test.ts',
 ];
