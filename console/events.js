@@ -1,5 +1,8 @@
 // Events of a run become what its page shows. The same events always give the same view.
 
+/** The title of the note that replaces older messages. A model has written it. */
+export const SUMMARY = 'summary of older messages';
+
 export const emptyView = () => ({
   agent: '',
   open: false,
@@ -86,7 +89,7 @@ function addEvent(view, event) {
       const struck = view.live?.struck ?? [];
       view.live = null;
       addUsage(view, event.usage);
-      push({ type: 'reply', text, calls, struck, usage: event.usage, from: since });
+      push({ type: 'reply', text, calls, struck, usage: event.usage, retried: event.retried, begun: true, from: since });
       for (const call of calls) {
         const item = { type: 'call', at, from: at, to: null, call, state: 'planned', result: null };
         view.calls.set(call.id, item);
@@ -97,11 +100,11 @@ function addEvent(view, event) {
     case 'answer-refused':
       view.live = null;
       addUsage(view, event.usage);
-      return push({ type: 'refused', text: event.message.text, problem: event.problem, from: since });
+      return push({ type: 'refused', text: event.message.text, problem: event.problem, retried: event.retried, begun: true, from: since });
     case 'call-begun': {
       const item = view.calls.get(event.call.id) ?? { type: 'call', at, call: event.call, result: null };
       if (!view.calls.has(event.call.id)) view.items.push(item);
-      Object.assign(item, { from: at, to: null, state: 'works' });
+      Object.assign(item, { from: at, to: null, state: 'works', begun: true });
       view.calls.set(event.call.id, item);
       return;
     }
@@ -113,7 +116,7 @@ function addEvent(view, event) {
       view.calls.set(id, item);
       // What was executed, if a person has changed the arguments.
       if (message.edited !== undefined) item.call = { ...item.call, summary: `${message.edited} (edited)` };
-      return Object.assign(item, { to: at, state: message.ok === false || (message.ok === undefined && message.text.startsWith('{"error"')) ? 'failed' : 'done', result: message });
+      return Object.assign(item, { to: at, state: message.ok === false || (message.ok === undefined && message.text.startsWith('{"error"')) ? 'failed' : 'done', result: message, retried: event.retried });
     }
     case 'request-raised': {
       view.requests.add(event.request);
@@ -144,7 +147,7 @@ function addEvent(view, event) {
     }
     case 'transcript-compacted':
       addUsage(view, event.usage);
-      return push({ type: 'note', title: 'summary of older messages', text: event.message.text });
+      return push({ type: 'note', title: SUMMARY, text: event.message.text });
     case 'run-paused':
       return push({ type: 'mark', text: 'paused' });
     case 'run-resumed':

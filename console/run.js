@@ -1,6 +1,6 @@
 // The page of one run: what it does, what it waits for, and what each step did.
 import { follow, get, post, runPath } from './api.js';
-import { addEvents, emptyView } from './events.js';
+import { SUMMARY, addEvents, emptyView } from './events.js';
 import { Graph } from './graph.js';
 import { Failure, Status, ago, duration, money, pretty, runLink, short, statusOf, useLoaded, useNow, visible, who } from './parts.js';
 import { RequestCard } from './request.js';
@@ -35,7 +35,7 @@ function useRun(id) {
   return { view, link, failure, status: status.value, error: status.error, reload: status.reload };
 }
 
-const KINDS = { user: 'message', reply: 'model', wrote: 'model', call: 'tool', asked: 'request', node: 'node', blocked: 'blocked', note: 'note', refused: 'refused answer', outcome: 'end of turn', mark: '', turn: '' };
+const KINDS = { user: 'message', reply: 'model', working: 'model', wrote: 'model', call: 'tool', asked: 'request', node: 'node', blocked: 'blocked', note: 'note', refused: 'refused answer', outcome: 'end of turn', mark: '', turn: '' };
 
 function labelOf(item) {
   switch (item.type) {
@@ -47,6 +47,8 @@ function labelOf(item) {
       return visible(item.call.summary ?? `${item.call.name} ${item.call.arguments ?? ''}`);
     case 'asked':
       return item.to === null ? visible(`waits for a person: ${item.why}`) : `${visible(item.as ?? 'withdrawn')}${item.by ? ` by ${who(item)}` : ''}`;
+    case 'working':
+      return item.work.attempt > 1 ? `attempt ${item.work.attempt}` : '';
     case 'blocked':
       return visible(item.text);
     case 'node':
@@ -65,7 +67,7 @@ function toneOf(item) {
   if (item.type === 'asked') return item.to === null ? 'asks' : item.as === 'approve' || item.as === 'answer' ? 'good' : 'calm';
   if (item.type === 'blocked') return item.to === null ? 'bad' : 'calm';
   if (item.type === 'refused') return 'bad';
-  if (item.type === 'reply' || item.type === 'wrote') return 'model';
+  if (['reply', 'wrote', 'working'].includes(item.type)) return 'model';
   if (item.type === 'outcome') return { completed: 'good', failed: 'bad' }[item.outcome.status] ?? 'asks';
   return 'calm';
 }
@@ -103,10 +105,30 @@ function Live({ live }) {
   </li>`;
 }
 
-/** What a step did, in full. */
-function Panel({ item, onClose }) {
+/** The model call that a worker has, as a step; null if there is none, or if the status is older than its end. */
+function workingModel({ items }, status) {
+  const work = status?.inFlight?.find(({ on }) => on === 'model');
+  if (!work || items.some(({ at, begun, title }) => at >= work.since && (begun || title === SUMMARY))) return null;
+  return { type: 'working', work, begun: true, at: work.since, from: work.since, to: null };
+}
+
+/** What is known of the attempts at a step, the newest last. The server keeps only the last failure of a row. */
+function attemptsOf(item, work, now) {
+  const { attempts, failures } = work ? { attempts: work.attempt, failures: work.failures } : (item.retried ?? { attempts: 1, failures: [] });
+  const failed = failures.map(({ attempt, at, type, message }) => [attempt, `failed${at === null ? '' : ` at ${new Date(at).toLocaleTimeString()}`}: ${type ? `${type}: ` : ''}${message}`]);
+  const lost = attempts - 1 - failures.filter(({ attempt }) => attempt < attempts).length;
+  const isLast = failures.some(({ attempt }) => attempt === attempts);
+  const last = () => {
+    if (work) return work.startedAt !== null ? `running for ${duration(now - work.startedAt)}` : work.dueAt > now ? `begins in ${duration(work.dueAt - now)}` : 'waits for a worker';
+    return { works: 'running', failed: 'failed; see the result', asks: 'waits for a person' }[item.state] ?? 'succeeded';
+  };
+  return [...(lost > 0 ? [['earlier', `${lost} failed; their errors are not recorded`]] : []), ...failed, ...(isLast ? [] : [[attempts, last()]])];
+}
+
+/** What a step did, in full. `work`: what the server knows of it while it runs. */
+function Panel({ item, place, work, now, onClose }) {
   const close = useRef(null);
-  useEffect(() => close.current?.focus(), [item]);
+  useEffect(() => close.current?.focus(), [place]);
   const part = (title, text, isCode = true) => (text === undefined || text === null || text === '' ? null : html`<h3>${title}</h3>${isCode ? html`<pre tabindex="0">${pretty(text)}</pre>` : html`<p class="prose">${visible(text)}</p>`}`);
   return html`<aside class="panel" aria-label="step">
     <header><h2>${item.type === 'call' ? visible(item.call.name) : KINDS[item.type]}</h2><button ref=${close} class="quiet" onClick=${onClose} aria-label="Close">✕</button></header>
@@ -121,6 +143,7 @@ function Panel({ item, onClose }) {
     ${item.calls?.length > 0 && html`<h3>Calls</h3><ul class="plain">${item.calls.map(({ name, summary }) => html`<li><code>${visible(name)}</code> ${summary ? visible(summary) : ''}</li>`)}</ul>`}
     ${item.problem && part('Problem', item.problem, false)}
     ${item.why && part('Why', item.why, false)}
+    ${item.begun && html`<h3>Attempts</h3><dl class="rows attempts">${attemptsOf(item, work, now).map(([name, text]) => html`<div><dt>${name}</dt><dd>${visible(text)}</dd></div>`)}</dl>`}
     ${item.outcome && html`${part('Answer', item.outcome.answer, false)}${part('Error', item.outcome.error, false)}`}
     ${item.usage && html`<h3>Usage</h3><dl class="rows"><div><dt>input</dt><dd>${item.usage.inputTokens} tokens</dd></div><div><dt>output</dt><dd>${item.usage.outputTokens} tokens</dd></div><div><dt>cost</dt><dd>${money(item.usage.costUsd)}</dd></div></dl>`}
     <dl class="rows"><div><dt>at</dt><dd>${new Date(item.from).toLocaleString()}</dd></div>${item.to !== null && item.to > item.from && html`<div><dt>took</dt><dd>${duration(item.to - item.from)}</dd></div>`}</dl>
@@ -204,7 +227,10 @@ export function RunPage({ id }) {
     return () => removeEventListener('keydown', key);
   }, []);
   if (failure) return html`<${Failure} error=${failure} />`;
-  const item = chosen === null ? null : view.items[chosen];
+  const working = workingModel(view, status);
+  const items = working ? [...view.items, working] : view.items;
+  const item = chosen === null ? null : items[chosen];
+  const work = item?.work ?? (item?.result ? null : status?.inFlight?.find(({ on }) => on === item?.call?.id));
   return html`<div class=${item ? 'run with-panel' : 'run'}>
     <div class="main">
       <${Header} id=${id} run=${run} page="run" />
@@ -213,14 +239,14 @@ export function RunPage({ id }) {
       ${status && html`<${Pending} id=${id} status=${status} reload=${run.reload} />`}
       ${view.version === 0 && html`<p class="loading">Reading the history …</p>`}
       <ol class="steps">
-        ${view.items.map((one, index) => html`<${Step} key=${index} item=${one} view=${view} now=${now} isChosen=${index === chosen} onChoose=${() => setChosen(index === chosen ? null : index)} />`)}
+        ${items.map((one, index) => html`<${Step} key=${index} item=${one} view=${view} now=${now} isChosen=${index === chosen} onChoose=${() => setChosen(index === chosen ? null : index)} />`)}
         <${Live} live=${view.live} />
         ${[...view.nodes.values()].map((live) => html`<${Live} key=${live.title} live=${live} />`)}
       </ol>
       <${Answer} outcome=${view.outcome ?? (view.open ? null : status?.outcome)} />
       ${view.version > 0 && html`<details class="graph"><summary>Graph</summary><${Graph} id=${id} version=${view.items.length} /></details>`}
     </div>
-    ${item && html`<${Panel} item=${item} onClose=${() => setChosen(null)} />`}
+    ${item && html`<${Panel} item=${item} place=${chosen} work=${work} now=${now} onClose=${() => setChosen(null)} />`}
   </div>`;
 }
 

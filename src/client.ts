@@ -172,7 +172,9 @@ export type {
   StopReason,
   Usage,
   BlockedReason,
+  AttemptFailure,
   AttemptReport,
+  Retried,
 } from './core/transcript/outcome.js';
 export type {
   Archived,
@@ -182,6 +184,7 @@ export type {
   RunStatusName,
   TranscriptPage,
   TranscriptRange,
+  WorkInFlight,
 } from './core/state/status.js';
 export type { ActionProgress } from './core/run/details.js';
 export type { EffectiveLimits, ForkPoint } from './core/state/state.js';

@@ -20,6 +20,7 @@ import {
   endOfRun,
   failedAttempts,
   pendingWork,
+  workInFlight,
 } from '../history/pending-work.js';
 import { decodeFields } from '../history/history-event.js';
 import { type Projection, endOutcome, writtenByNewer } from '../history/projection.js';
@@ -53,6 +54,7 @@ export function toRunStatus(run: RunReading, now: number): RunStatus {
   };
   if (description === null) return { ...common, ...archivedStatus(run, status) };
   const isCancelling = view.cancelRequested && end === null && isOpenStatus(status.status);
+  const inFlight = workInFlight(view, work);
   const isHeld = description.status.name === 'PAUSED' && end === null;
   return {
     ...common,
@@ -63,6 +65,7 @@ export function toRunStatus(run: RunReading, now: number): RunStatus {
       status.message ??
       (isCancelling ? 'a cancel is requested' : null),
     doing: currentActivity({ view, work }, now),
+    ...(inFlight.length > 0 && { inFlight }),
   };
 }
 

@@ -205,8 +205,13 @@ function decodeActivityEvent(raw: RawEvent): EventBody | null {
     };
   }
   if (started) {
-    const attempt = started.attempt ?? 1;
-    return { type: 'attempted', scheduled: Number(started.scheduledEventId), attempt };
+    const { attempt, lastFailure } = started;
+    return {
+      type: 'attempted',
+      scheduled: Number(started.scheduledEventId),
+      attempt: attempt ?? 1,
+      ...(lastFailure && { failure: decodeFailure(lastFailure) }),
+    };
   }
   if (completed) {
     const result = decodeFirst(completed.result?.payloads);

@@ -6,7 +6,7 @@ import type {
   ToolMessage,
   UserMessage,
 } from '../core/transcript/messages.js';
-import type { BlockedReason, Outcome, Usage } from '../core/transcript/outcome.js';
+import type { BlockedReason, Outcome, Retried, Usage } from '../core/transcript/outcome.js';
 import type { RequestKind } from '../core/transcript/request.js';
 
 /**
@@ -20,7 +20,10 @@ export type DurableEvent = DurableStep & {
   readonly at: number;
 };
 
-/** `usage`: what the model call cost; absent if this segment does not show the call. */
+/**
+ * `usage`: what the model call cost; absent if this segment does not show the call. `retried`: the
+ * attempts, if the first one did not succeed, without those that an earlier segment made.
+ */
 export type DurableStep =
   | { readonly type: 'run-started'; readonly agent: string; readonly open: boolean }
   /** The run continues in a new segment; `segment` is its number, from 1. */
@@ -93,6 +96,7 @@ export type DurableStep =
       readonly type: 'model-replied';
       readonly message: AssistantMessage;
       readonly usage?: Usage;
+      readonly retried?: Retried;
     }
   /**
    * An answer that violates its contract, with the message to the model. Later prompts omit both.
@@ -102,11 +106,17 @@ export type DurableStep =
       readonly message: AssistantMessage;
       readonly problem: string;
       readonly usage?: Usage;
+      readonly retried?: Retried;
     }
   /** A call was passed to a worker or to another agent. Other calls are only finished. */
   | { readonly type: 'call-begun'; readonly turn: number; readonly call: ToolCall }
   /** Emitted in call order when all calls of the step have ended. */
-  | { readonly type: 'call-finished'; readonly tool: string; readonly message: ToolMessage }
+  | {
+      readonly type: 'call-finished';
+      readonly tool: string;
+      readonly message: ToolMessage;
+      readonly retried?: Retried;
+    }
   /** The model reads this summary in place of the messages that it replaces. */
   | {
       readonly type: 'transcript-compacted';

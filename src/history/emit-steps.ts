@@ -37,7 +37,11 @@ interface MessageProgress {
 
 /** Returns new messages as steps, with the starts and ends of turns in between. */
 function messageSteps(
-  { messages, turns, usageByMessage }: Pick<Projection, 'messages' | 'turns' | 'usageByMessage'>,
+  {
+    messages,
+    turns,
+    ...noted
+  }: Pick<Projection, 'messages' | 'turns' | 'usageByMessage' | 'retriedByMessage'>,
   before: MessageProgress,
 ): { readonly steps: readonly DurableStep[]; readonly progress: MessageProgress } {
   const fresh = messages.filter(({ n }) => n >= before.next);
@@ -49,7 +53,7 @@ function messageSteps(
       ...(turn > before.turn ? [{ type: 'turn-begun', turn } as const] : []),
       ...fresh
         .filter((message) => message.turn === turn)
-        .flatMap((message) => toSteps(message, { messages, usageByMessage })),
+        .flatMap((message) => toSteps(message, { messages, ...noted })),
       ...ends
         .filter((end) => end.turn === turn)
         .map(({ outcome }) => ({ type: 'turn-ended', turn, outcome }) as const),
@@ -66,10 +70,16 @@ function messageSteps(
 
 function toSteps(
   message: Message,
-  { messages, usageByMessage }: Pick<Projection, 'messages' | 'usageByMessage'>,
+  {
+    messages,
+    usageByMessage,
+    retriedByMessage,
+  }: Pick<Projection, 'messages' | 'usageByMessage' | 'retriedByMessage'>,
 ): readonly DurableStep[] {
   const cost = usageByMessage.get(message.n);
   const usage = cost && { usage: cost };
+  const attempts = retriedByMessage.get(message.n);
+  const retried = attempts && { retried: attempts };
   switch (message.role) {
     case 'user':
       // The message that explains a refused answer is part of the step of that answer.
@@ -80,11 +90,24 @@ function toSteps(
     case 'assistant':
       if (message.supplied || message.origin) return [{ type: 'message-added', message }];
       return message.side
-        ? [{ type: 'answer-refused', message, problem: findProblem(message.n, messages), ...usage }]
-        : [{ type: 'model-replied', message, ...usage }];
+        ? [
+            {
+              type: 'answer-refused',
+              message,
+              problem: findProblem(message.n, messages),
+              ...usage,
+              ...retried,
+            },
+          ]
+        : [{ type: 'model-replied', message, ...usage, ...retried }];
     case 'tool':
       return [
-        { type: 'call-finished', tool: findCall(message.callId, messages)?.name ?? '', message },
+        {
+          type: 'call-finished',
+          tool: findCall(message.callId, messages)?.name ?? '',
+          message,
+          ...retried,
+        },
       ];
   }
 }

@@ -46,8 +46,16 @@ export type HistoryEvent = { readonly id: number; readonly at: number } & (
       readonly input: unknown;
       readonly summary: string;
     }
-  /** An activity began for the last time; `attempt`, from 1. The server records it with the end. */
-  | { readonly type: 'attempted'; readonly scheduled: number; readonly attempt: number }
+  /**
+   * An activity began for the last time; `attempt`, from 1. The server records it with the end.
+   * `failure`: that of the attempt before; absent if there was none.
+   */
+  | {
+      readonly type: 'attempted';
+      readonly scheduled: number;
+      readonly attempt: number;
+      readonly failure?: Failure;
+    }
   | { readonly type: 'completed'; readonly scheduled: number; readonly result: unknown }
   | { readonly type: 'failed'; readonly scheduled: number; readonly failure: Failure }
   | {

@@ -1,20 +1,32 @@
 import type { WorkflowExecutionDescription } from '@temporalio/client';
 import type { Payload } from '@temporalio/common';
 import { inlineCalls } from '../core/calls/batch.js';
-import { isReport } from '../core/guards/recorded.js';
 import { nextAction } from '../core/run/next-action.js';
 import { failed } from '../core/state/change.js';
 import type { RunState } from '../core/state/state.js';
+import type { WorkInFlight } from '../core/state/status.js';
 import { callSummary, visible } from '../core/state/summaries.js';
 import { getOutcome, nothingSpent } from '../core/state/turn.js';
-import { isObject } from '../core/text/json.js';
+import { WORK } from '../core/state/work.js';
 import { formatDuration } from '../core/text/text.js';
-import type { AttemptReport, FailReason, Outcome } from '../core/transcript/outcome.js';
+import type {
+  AttemptFailure,
+  AttemptReport,
+  FailReason,
+  Outcome,
+} from '../core/transcript/outcome.js';
 import { optionalTsToMs } from '../temporal/sdk-internals.js';
 import { payloadValue } from '../temporal/server-answers.js';
-import type { HistoryEvent } from './history-event.js';
+import { type HistoryEvent, decodeFailure } from './history-event.js';
 import type { EndedEvent, InFlight, Projection } from './projection.js';
 import type { RunReading } from './read-run.js';
+import {
+  NO_ATTEMPTS,
+  addFailures,
+  attemptFailure,
+  attemptedWork,
+  reportsOf,
+} from './reader/attempts.js';
 
 type RawActivity = NonNullable<
   NonNullable<WorkflowExecutionDescription['raw']['pendingActivities']>[number]
@@ -39,6 +51,8 @@ interface PendingActivity {
   readonly paused: boolean;
   /** The reports of its failed attempts. */
   readonly reports: readonly AttemptReport[];
+  /** The newest failed attempt; null if none has failed. */
+  readonly failure: AttemptFailure | null;
 }
 
 /** The pending work of a run. */
@@ -68,11 +82,14 @@ export function pendingWork(description: WorkflowExecutionDescription | null): P
 }
 
 function readActivity(raw: RawActivity): PendingActivity {
+  const attempt = raw.attempt ?? 1;
+  const failure = raw.lastFailure ? decodeFailure(raw.lastFailure) : null;
+  const failedAt = optionalTsToMs(raw.lastAttemptCompleteTime) ?? null;
   const taken = [STARTED, CANCEL_REQUESTED].includes(Number(raw.state));
   const next = optionalTsToMs(raw.nextAttemptScheduleTime) ?? 0;
   return {
     activityId: raw.activityId ?? '',
-    attempt: raw.attempt ?? 1,
+    attempt,
     startedAt: taken ? (optionalTsToMs(raw.lastStartedTime) ?? null) : null,
     dueAt: Math.max(next, optionalTsToMs(raw.scheduledTime) ?? 0),
     paused: raw.paused ?? false,
@@ -82,6 +99,7 @@ function readActivity(raw: RawActivity): PendingActivity {
         reportsIn(applicationFailureInfo?.details?.payloads),
       ),
     ],
+    failure: failure && attemptFailure(failure, { attempt: attempt - 1, at: failedAt }),
   };
 }
 
@@ -98,14 +116,6 @@ function reportsIn(payloads: readonly Payload[] | null | undefined): readonly At
       return [];
     }
   });
-}
-
-/** Returns the reports in the result or failure of an activity; none if it holds something else. */
-export function reportsOf(recorded: unknown): readonly AttemptReport[] {
-  if (!isObject(recorded)) return [];
-  const { reports, result } = recorded;
-  // The result of a `verify`, or of a person's decision, holds that of the call.
-  return Array.isArray(reports) ? reports.filter(isReport) : reportsOf(result);
 }
 
 const KEPT = 10;
@@ -148,6 +158,27 @@ export function currentActivity(
   if (inline.length > 0) return inline.join(', ');
   const waitsMs = now - (work.workflowDueAt ?? now);
   return waitsMs < TAKEN_WITHIN_MS ? null : `waits for a worker (${seconds(waitsMs)})`;
+}
+
+/** Returns the calls and the model call that workers have, with their attempts. */
+export function workInFlight(
+  view: Projection,
+  { activities }: PendingWork,
+): readonly WorkInFlight[] {
+  if (view.ended !== null) return [];
+  return [...view.inFlight.values()].flatMap((one): readonly WorkInFlight[] => {
+    const on = attemptedWork(one);
+    const pending = activities.get(one.activityId);
+    if (on === null || pending === undefined) return [];
+    const { attempt, startedAt, dueAt, failure, reports } = pending;
+    const { attempts, failures } = addFailures(view.retriedWork.get(on) ?? NO_ATTEMPTS, {
+      attempts: attempt,
+      reports: on === WORK.model ? reports : [],
+      failures: failure === null ? [] : [failure],
+    });
+    const since = Math.floor(one.at);
+    return [{ on, since, attempt: attempts, startedAt, dueAt, failures }];
+  });
 }
 
 /** Returns the calls that the workflow task under way executes itself. */

@@ -2,8 +2,9 @@ import type { RunInput } from '../core/input/input.js';
 import { nextAction } from '../core/run/next-action.js';
 import type { RunState } from '../core/state/state.js';
 import type { Message } from '../core/transcript/messages.js';
-import type { Outcome, Usage } from '../core/transcript/outcome.js';
+import type { Outcome, Retried, Usage } from '../core/transcript/outcome.js';
 import { type HistoryEvent, isPermanent } from './history-event.js';
+import type { InFlight } from './reader/attempts.js';
 import {
   type HistoryReader,
   copyReader,
@@ -18,7 +19,6 @@ import {
   type EndedEvent,
   type EndedTurnOf,
   type EventOf,
-  type InFlight,
   type NodeWork,
   blockedIn,
   noteBlocks,
@@ -32,13 +32,13 @@ export {
   visitKey,
   writtenByNewer,
 } from './reader/run-view.js';
+export type { InFlight } from './reader/attempts.js';
 export type {
   BlockedSince,
   DecisionView,
   EndedEvent,
   EndedTurnOf,
   EventOf,
-  InFlight,
   NodeWork,
 } from './reader/run-view.js';
 
@@ -51,6 +51,10 @@ export interface Projection {
   readonly messages: readonly Message[];
   /** The usage of this segment's model calls, by the number of the message that each produced. */
   readonly usageByMessage: ReadonlyMap<number, Usage>;
+  /** The attempts at calls and model calls that were retried, by the number of their message. */
+  readonly retriedByMessage: ReadonlyMap<number, Retried>;
+  /** The same for work without a message so far, by call id or `model`. */
+  readonly retriedWork: ReadonlyMap<string, Retried>;
   /** The decisions of people in this segment, oldest first. */
   readonly decisions: readonly DecisionView[];
   /** Turns that have ended in this segment, oldest first. */

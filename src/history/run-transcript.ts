@@ -20,7 +20,7 @@ import { type Archive, ArchiveError, type BlobStore } from '../storage/blob-stor
 import { createStepEmitter } from './emit-steps.js';
 import type { DurableStep } from './durable-steps.js';
 import type { HistoryEvent } from './history-event.js';
-import { reportsOf } from './pending-work.js';
+import { reportsOf } from './reader/attempts.js';
 import { type EndedTurnOf, type Projection, createProjector } from './projection.js';
 import { type RunReading, readRun } from './read-run.js';
 import { readBegun, writtenByNewer } from './reader/run-view.js';

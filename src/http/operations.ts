@@ -128,6 +128,17 @@ const status = answer<ReadStatus & { readonly rights: readonly Right[] }>(
     turn: z.number(),
     step: z.number(),
     pending: z.array(request),
+    inFlight: z
+      .array(
+        z.looseObject({
+          on: z.string().describe('the id of a call, or `model`'),
+          attempt: z.number(),
+          startedAt: z.number().nullable(),
+          failures: z.array(z.looseObject({ attempt: z.number(), message: z.string() })),
+        }),
+      )
+      .exactOptional()
+      .describe('the calls and the model call that workers have'),
     outcome: outcome.nullable(),
     rights: z.array(z.enum(RIGHTS)),
   }),

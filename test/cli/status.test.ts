@@ -105,7 +105,7 @@ async function statusOf(id: string): Promise<RunStatus> {
  * and it reads events that the run has yet to process.
  */
 function shared(shown: RunStatus): Partial<RunStatus> {
-  const { doing: _, historyLength: __, pending, ...rest } = shown;
+  const { doing: _, inFlight: __, historyLength: ___, pending, ...rest } = shown;
   return { ...rest, pending: pending.map((each) => ({ ...each, fix: '' })) };
 }
 
@@ -116,6 +116,7 @@ describe('the status of an open run', () => {
     const shown = await statusOf(handle.workflowId);
     expect(shown).toMatchObject({ status: 'working', reason: null, turn: 1, step: 0, agent: 'a' });
     expect(shown.doing).toMatch(/^m, step 1 · m \(\d+ s\)$/);
+    expect(shown.inFlight).toMatchObject([{ on: 'model', attempt: 1, failures: [] }]);
     expect(shared(shown)).toEqual(shared(await handle.query<RunStatus>('status')));
     const { stdout, stderr, code } = await ask(handle.workflowId);
     expect(stdout).toContain(`attach ${handle.workflowId}`);

@@ -9,6 +9,8 @@ export function viewOf(state: RunState | null, rest: Partial<Projection> = {}): 
     input: { agent: 'test', message: 'go' },
     messages: messages.toSorted((one, other) => one.n - other.n),
     usageByMessage: new Map(),
+    retriedByMessage: new Map(),
+    retriedWork: new Map(),
     decisions: [],
     turns: [],
     inFlight: new Map(),

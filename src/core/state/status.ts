@@ -1,7 +1,7 @@
 import type { McpOmission } from '../definition/definition.js';
 import { type RefusedMessage, countRefusals } from '../input/inbox.js';
 import type { Message } from '../transcript/messages.js';
-import type { AttemptReport, Outcome, Usage } from '../transcript/outcome.js';
+import type { AttemptFailure, AttemptReport, Outcome, Usage } from '../transcript/outcome.js';
 import type { Grant, Request } from '../transcript/request.js';
 import type { PromptChunk } from '../transcript/transcript.js';
 import { countDecisions } from './decisions.js';
@@ -116,6 +116,8 @@ export interface RunStatus {
   readonly undoable?: readonly Undoable[];
   /** The work in progress, for people; null if there is none. */
   readonly doing: string | null;
+  /** The calls and the model call that workers have, for programs. Absent if none; a query omits it. */
+  readonly inFlight?: readonly WorkInFlight[];
   /** Failed attempts at model calls, newest last. */
   readonly reports: readonly AttemptReport[];
   readonly outcome: Outcome | null;
@@ -133,6 +135,22 @@ export interface RunStatus {
   readonly decisionsTotal?: number;
   /** Present if the server has deleted the run, so the status comes from the archive. */
   readonly archived?: Archived;
+}
+
+/** A call or a model call that has not ended, as the server shows it. Times are Unix time in ms. */
+export interface WorkInFlight {
+  /** The id of the call, or `model`. */
+  readonly on: string;
+  /** When the run scheduled it. */
+  readonly since: number;
+  /** The number of the current attempt, from 1. */
+  readonly attempt: number;
+  /** When a worker began this attempt; null if none has. */
+  readonly startedAt: number | null;
+  /** When workers may begin this attempt; in the future during the delay before a retry. */
+  readonly dueAt: number;
+  /** The known failed attempts, oldest first. */
+  readonly failures: readonly AttemptFailure[];
 }
 
 /** The extent of the archive's data about a run that the server has deleted. */

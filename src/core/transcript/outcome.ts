@@ -110,6 +110,26 @@ export interface AttemptReport {
   readonly message: string;
 }
 
+/** A failed attempt at a call or at a model call, as far as the server has recorded it. */
+export interface AttemptFailure {
+  /** Its number, from 1. */
+  readonly attempt: number;
+  /** When it failed, Unix time in ms; null if the server did not record it. */
+  readonly at: number | null;
+  /** A short name such as `rate_limit` or `timeout`; absent if there is none. */
+  readonly type?: string;
+  /** At most 300 characters. */
+  readonly message: string;
+}
+
+/** The attempts at a call or at a model call of which the first one failed. */
+export interface Retried {
+  /** All of them, with the one that succeeded. */
+  readonly attempts: number;
+  /** The known ones, oldest first. Of a call that was retried in a row, the server keeps the last. */
+  readonly failures: readonly AttemptFailure[];
+}
+
 /** The recorded tokens of one model call. */
 export interface ReplyUsage {
   readonly inputTokens: number;

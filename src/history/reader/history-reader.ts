@@ -18,6 +18,7 @@ import { inTurn, openCallById } from '../../core/state/turn.js';
 import { type JsonObject, isObject } from '../../core/text/json.js';
 import type { ToolCall } from '../../core/transcript/messages.js';
 import type { HistoryEvent, UpdateRequest } from '../history-event.js';
+import { noteRetried } from './attempts.js';
 import {
   type EventOf,
   type ReadRun,
@@ -275,6 +276,7 @@ function interpretEvent(reader: HistoryReader, event: HistoryEvent): void {
   const fact = toFact(reader.run, event, reader.task.at);
   if (state === null || fact === null) return;
   noteVisit(reader.run, event, state);
+  noteRetried(reader.run, event);
   const isMarked = reader.isPatched && (fact.type === 'update' || fact.type === 'signal');
   record(asRun(reader.run, state), isMarked ? { ...fact, patched: true } : fact);
 }

@@ -22,24 +22,11 @@ import {
 } from '../../core/state/state.js';
 import { currentDefinition } from '../../core/state/turn-definition.js';
 import { getOutcome } from '../../core/state/turn.js';
-import { blocks } from '../../core/state/work.js';
-import type { Message, ToolCall } from '../../core/transcript/messages.js';
+import { WORK, blocks } from '../../core/state/work.js';
+import type { Message } from '../../core/transcript/messages.js';
 import type { Blocked, Outcome, Usage } from '../../core/transcript/outcome.js';
 import type { HistoryEvent } from '../history-event.js';
-
-/** An activity, or the run of a called agent, that is scheduled and has not ended. */
-export interface InFlight {
-  readonly activity: string;
-  readonly activityId: string;
-  readonly summary: string;
-  readonly call: ToolCall | null;
-  /** The input of the activity. */
-  readonly input: Readonly<Record<string, unknown>>;
-  /** Its attempts so far; absent while the history does not show them. */
-  readonly attempts?: number;
-  /** When it was scheduled: Unix time in ms. */
-  readonly at: number;
-}
+import { type Noted, moveRetried } from './attempts.js';
 
 /** Why work is blocked, and since which event of the history. */
 export interface BlockedSince extends Blocked {
@@ -78,7 +65,7 @@ export interface NodeWork {
 }
 
 /** The mutable data that a reader of a history keeps in addition to the run's state. */
-interface Remembered {
+interface Remembered extends Noted {
   input: RunInput | null;
   /** All messages in the events, by number. The run's state drops those that were summarized. */
   readonly messages: Message[];
@@ -88,7 +75,6 @@ interface Remembered {
   readonly decisions: DecisionView[];
   /** Turns that have ended in this segment. */
   readonly turns: EndedTurnOf[];
-  readonly inFlight: Map<number, InFlight>;
   /** The work of the visits of a graph's nodes, by `visitKey`. */
   readonly visits: Map<string, NodeWork>;
   /** The reason for each block, and the event since which it applies, by the name of the work. */
@@ -111,6 +97,8 @@ export function emptyRun(): ReadRun {
     input: null,
     messages: [],
     usageByMessage: new Map(),
+    retriedByMessage: new Map(),
+    retriedWork: new Map(),
     decisions: [],
     turns: [],
     inFlight: new Map(),
@@ -129,6 +117,8 @@ export function copyRun(run: ReadRun): ReadRun {
     ...run,
     messages: [...run.messages],
     usageByMessage: new Map(run.usageByMessage),
+    retriedByMessage: new Map(run.retriedByMessage),
+    retriedWork: new Map(run.retriedWork),
     decisions: [...run.decisions],
     turns: [...run.turns],
     inFlight: new Map(run.inFlight),
@@ -163,6 +153,7 @@ function remember(run: ReadRun, event: RunEvent, before: RunState): void {
     const { outcome } = before.turn.phase;
     const { settings } = currentDefinition(before);
     run.turns.push({ turn: before.turn.number, outcome, definition, settings, at: event.at });
+    run.retriedWork.clear();
   }
   if (state.transcript.messages !== before.transcript.messages) noteRefused(run, state);
   const { next } = before.transcript;
@@ -172,19 +163,24 @@ function remember(run: ReadRun, event: RunEvent, before: RunState): void {
     .filter(({ n }) => n >= next)
     .toSorted((one, other) => one.n - other.n);
   run.messages.push(...fresh);
+  for (const message of fresh) {
+    if (message.role === 'tool') moveRetried(run, message.callId, message.n);
+  }
   if (event.type !== 'model-replied' && event.type !== 'transcript-compacted') return;
   const made = fresh.find(isFromModel);
   if (made === undefined || event.reply === null) return;
+  moveRetried(run, WORK.model, made.n);
   run.usageByMessage.set(made.n, replyUsage(event.reply, before.config.price));
 }
 
 /** Records the attempts of an activity that has ended. */
 export function noteAttempt(
   { inFlight }: ReadRun,
-  { scheduled, attempt }: EventOf<'attempted'>,
+  { scheduled, attempt, failure }: EventOf<'attempted'>,
 ): void {
   const work = inFlight.get(scheduled);
-  if (work !== undefined) inFlight.set(scheduled, { ...work, attempts: attempt });
+  const lastFailure = failure && { lastFailure: failure };
+  if (work !== undefined) inFlight.set(scheduled, { ...work, attempts: attempt, ...lastFailure });
 }
 
 /** Names a visit of a node in `visits`. */
