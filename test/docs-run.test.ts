@@ -84,7 +84,8 @@ const SERVER = 'http://127.0.0.1:8788';
 /** Compiles a block as `tsx` does, links it to the built product, and returns its file. */
 async function compile({ name, code }: Block, serverUrl = SERVER): Promise<string> {
   const page = name.replace(/-\d+(?:-definitions)?$/, '');
-  const here = code.replaceAll(SERVER, serverUrl);
+  // The workers of a page run together, each with a port of its own for metrics.
+  const here = code.replaceAll(SERVER, serverUrl).replaceAll('127.0.0.1:9464', '127.0.0.1:0');
   const { code: js } = await transform(here, { loader: 'ts', target: 'node20' });
   const linked = js.replaceAll(
     /from "perdure(?:\/([\w-]+))?"/g,
@@ -253,9 +254,9 @@ test.each(withBlocks.filter(({ blocks }) => blocks.length > 0))(
     }
     // A block with a client has run above, and has ended its worker itself.
     const workers = programs.filter((block) => !using.includes(block));
-    for (const { file } of workers.filter(({ code }) => NEEDS_PROCESS.test(code))) {
-      expect(await outputOf(file)).toContain('STOPPED');
-    }
+    const processes = workers.filter(({ code }) => NEEDS_PROCESS.test(code));
+    const outputs = await Promise.all(processes.map(({ file }) => outputOf(file)));
+    for (const output of outputs) expect(output).toContain('STOPPED');
     expect(compiled).toHaveLength(blocks.length);
     const printed = PRINTED[page];
     if (printed !== undefined) expect(log).toHaveBeenCalledWith(printed);
