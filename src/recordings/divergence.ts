@@ -65,11 +65,13 @@ export interface AskedRequest {
 /** Creates a divergence, with its line. */
 export function createDivergence(
   given: Omit<Divergence, 'text' | 'nearest'> & Partial<Divergence>,
+  // The text of a call that the recording has, but not as executed.
+  said?: string,
 ): Divergence {
   const { kind, step, turn, agent, actual, recorded, nearest = null } = given;
   const place = step === 0 ? `turn ${turn}` : `turn ${turn}, step ${step}`;
   const whole = { agent, turn, step, kind, actual, recorded, nearest };
-  return { ...whole, text: `${agent}, ${place}: ${describe(whole)}` };
+  return { ...whole, text: `${agent}, ${place}: ${said ?? describe(whole)}` };
 }
 
 function describe({ kind, actual, recorded, nearest }: Omit<Divergence, 'text'>): string {
@@ -105,6 +107,11 @@ function valueText(value: Json): string {
 
 function isComparedCall(value: Json): value is Json & ComparedCall {
   return typeof value === 'object' && value !== null && 'tool' in value && 'arguments' in value;
+}
+
+/** Describes a call that a rerun would execute, although the recorded one was denied. */
+export function deniedText(call: ComparedCall): string {
+  return `would execute ${callText(call)}; in the recording, it was denied`;
 }
 
 function callText({ tool, arguments: args }: ComparedCall): string {

@@ -14,6 +14,7 @@ import {
   type Found,
   comparedCall,
   createDivergence,
+  deniedText,
   nearestCall,
 } from './divergence.js';
 import { pinnedMcpTools } from './recorded-agent.js';
@@ -117,15 +118,20 @@ function recordedTool(tool: Tool, given: ToolsOf): Tool {
       }
       const { turn, step } = context.run;
       const there = recordedAt(context, given);
-      found.divergence ??= createDivergence({
-        agent,
-        turn,
-        step,
-        kind: 'call',
-        actual: { ...made },
-        recorded: there === undefined ? null : toCall(there),
-        nearest: nearestCall(made, results.map(toCall)),
-      });
+      const isDenied = wasDenied(made, context, given);
+      const recorded = there === undefined ? null : toCall(there);
+      found.divergence ??= createDivergence(
+        {
+          agent,
+          turn,
+          step,
+          kind: 'call',
+          actual: { ...made },
+          recorded: isDenied ? { ...made } : recorded,
+          nearest: nearestCall(made, results.map(toCall)),
+        },
+        isDenied ? deniedText(made) : undefined,
+      );
       throw notRecorded(found);
     },
   };
@@ -188,24 +194,47 @@ function recordedAt(
 }
 
 /** Whether a recorded call like this one was canceled, or was running still when it was recorded. */
-function hadNoResult(
+function hadNoResult(made: ComparedCall, place: Place, given: CallsOf): boolean {
+  return recordedCalls(made, place, given).some(({ run, result }) =>
+    result === undefined ? isMidTurn(run) : failureOf(result)?.type === 'cancelled',
+  );
+}
+
+/** Whether a recorded call like this one was denied, by a rule or by a person. */
+function wasDenied(made: ComparedCall, place: Place, given: CallsOf): boolean {
+  return recordedCalls(made, place, given).some(
+    ({ call, result }) =>
+      canonicalJson(comparedCall(call)) === canonicalJson({ ...made }) &&
+      result !== undefined &&
+      failureOf(result)?.type === 'denied',
+  );
+}
+
+type CallsOf = Pick<ToolsOf, 'recording' | 'isSameModel'>;
+
+/** Returns the recorded calls like this one, with their results, if there are any. */
+function recordedCalls(
   made: ComparedCall,
   { run: { id }, call }: Place,
-  { recording, isSameModel }: Pick<ToolsOf, 'recording' | 'isSameModel'>,
-): boolean {
+  { recording, isSameModel }: CallsOf,
+) {
   const run = recording.runs.find((one) => one.id === id);
-  if (run === undefined) return false;
+  if (run === undefined) return [];
   const { messages } = run;
-  const calls = messages.flatMap((one) => (one.role === 'assistant' ? (one.calls ?? []) : []));
-  return calls.some((one) => {
-    const isSame = isSameModel
-      ? one.id === call.id
-      : canonicalJson(comparedCall(one)) === canonicalJson({ ...made });
-    if (!isSame) return false;
-    const result = messages.find((other) => other.role === 'tool' && other.callId === one.id);
-    if (result?.role === 'tool') return failureOf(result)?.type === 'cancelled';
-    return isMidTurn(run);
-  });
+  return messages
+    .flatMap((one) => (one.role === 'assistant' ? (one.calls ?? []) : []))
+    .filter((one) =>
+      isSameModel
+        ? one.id === call.id
+        : canonicalJson(comparedCall(one)) === canonicalJson({ ...made }),
+    )
+    .map((one) => ({
+      run,
+      call: one,
+      result: messages
+        .filter((other) => other.role === 'tool')
+        .find(({ callId }) => callId === one.id),
+    }));
 }
 
 /** A `verify` that was executed, or failed for the last time. */

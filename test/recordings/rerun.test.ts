@@ -5,7 +5,7 @@ import { playRun } from '../../src/memory/run-in-memory.js';
 import type { Recording } from '../../src/recordings/recording.js';
 import { parseRecording } from '../../src/recordings/parse-recording.js';
 import { recordingOf, rerun } from '../../src/recordings/rerun.js';
-import { approve, closeRun, send } from '../../src/testing/actions.js';
+import { approve, deny, closeRun, send } from '../../src/testing/actions.js';
 import { replyCall, replyCalls, replyText } from '../../src/testing/replies.js';
 import { scriptedModel } from '../../src/testing/script.js';
 import { ToolError } from '../../src/tools/errors.js';
@@ -164,6 +164,31 @@ describe('a rerun with the recorded model and tools', () => {
     const { divergence } = await rerun(recording, { agent: strict });
     expect(divergence).toMatchObject({ agent: 'desk', turn: 1, kind: 'message' });
     expect(divergence?.text).toContain('; recorded {"role":"tool","text":"paid"}');
+  });
+
+  test('says that a call which would be executed now was denied', async () => {
+    const run = await playRun(desk, {
+      message: 'Refund order 17',
+      model: [replyCall('refund', { order: 17, euros: 20 }), replyText('No.')],
+      on: { request: { refund: deny() } },
+    });
+    const free = defineTool({
+      name: 'refund',
+      description: 'Pays money back.',
+      input: z.object({ order: z.int(), euros: z.number() }),
+      effect: 'once',
+      execute: () => 'paid',
+    });
+    const agent = defineAgent({
+      name: 'desk',
+      instructions: 'Help.',
+      tools: [look, free],
+      agents: [clerk],
+    });
+    const { divergence } = await rerun(recordingOf(run, { blobs: {} }), { agent });
+    expect(divergence?.text).toBe(
+      'desk, turn 1, step 1: would execute refund {"order":17,"euros":20}; in the recording, it was denied',
+    );
   });
 
   test('finds that nobody is asked about the call any more', async () => {
