@@ -164,7 +164,7 @@ function planNodes(kinds: GraphKinds<PlanStateShape>, options: PlanAndExecuteOpt
       answer: 'answer',
       planning: planning ?? (isMany ? 'catalog' : 'schema'),
     }),
-    asks: choose({
+    needs_approval: choose({
       on: (s) => cases({ yes: when === 'always' ? s.plan.exists() : ASKS }),
     }),
     confirm: confirm({ plan: 'plan', expires, maxVisits: MAX_QUESTIONS }),
@@ -188,8 +188,8 @@ function count(list: unknown): number {
 const ASKS = { op: 'eq', path: 'plan.asks', value: true } as const;
 
 const EDGES = {
-  plan: { planned: 'asks', answered: 'answer', failed: 'answer' },
-  asks: { yes: 'confirm', else: 'execute' },
+  plan: { planned: 'needs_approval', answered: 'answer', failed: 'answer' },
+  needs_approval: { yes: 'confirm', else: 'execute' },
   confirm: {
     yes: 'execute',
     no: 'execute',

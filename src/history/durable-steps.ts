@@ -39,7 +39,8 @@ export type DurableStep =
    * some of it was retried. `items`: how many items of an `each` there were, and how many of them have
    * succeeded; `errors`: why the first of the others failed, by item, counted from 1. Each is absent
    * if there was none, and so is what an earlier segment did. `interrupted`: the turn ended in the
-   * node, by no exit of it; `exit` is then the status of the turn, and `ms` is 0.
+   * node, by no exit of it; `exit` is then the status of the turn, and `ms` is 0. `by`: who decided at
+   * the node, if the run asked a person there; `door`: the interface that has verified `by`.
    */
   | {
       readonly type: 'node-ended';
@@ -56,6 +57,8 @@ export type DurableStep =
         readonly errors?: readonly { readonly item: number; readonly message: string }[];
       };
       readonly interrupted?: true;
+      readonly by?: string;
+      readonly door?: string;
     }
   /**
    * A model has replied to the function of a node (`context.generate`). `item`: the item of an `each`,

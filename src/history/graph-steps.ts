@@ -3,7 +3,7 @@ import { PLAN_REPORT } from '../core/plan/results.js';
 import type { ActionProgress, PlanProgress } from '../core/run/details.js';
 import type { GraphState, NodeVisits, RunState } from '../core/state/state.js';
 import { getOutcome } from '../core/state/turn.js';
-import { findNode, graphOf } from '../core/state/turn-definition.js';
+import { findNode, graphOf, nodeCallId } from '../core/state/turn-definition.js';
 import { type JsonObject, isObject, textField } from '../core/text/json.js';
 import { headOf } from '../core/text/text.js';
 import type { Outcome } from '../core/transcript/outcome.js';
@@ -97,7 +97,15 @@ export function nodeSteps(
     first?.node === left && left !== undefined ? itemsOf(state, left, values ?? {}) : null;
   const isPatched = first?.node === left && Object.keys(patch).length > 0;
   const patched = first
-    ? [{ ...first, ...(isPatched && { patch }), ...(items && { items }) }, ...passed]
+    ? [
+        {
+          ...first,
+          ...(isPatched && { patch }),
+          ...(items && { items }),
+          ...(first.node === left && deciderAt(state, before?.at ?? null)),
+        },
+        ...passed,
+      ]
     : [];
   const last = outcome && interruptedIn(before, now, { outcome, state, ended });
   const isNew = at !== null && at !== last && !isSame(before?.at ?? null, at);
@@ -165,6 +173,18 @@ function inOrder(
     const node = graph && findNode(graph, step.node);
     next = node?.exits.find(({ name }) => name === step.exit)?.to;
   }
+}
+
+/** Returns who decided about the question of a node's visit; nothing if no person did. */
+function deciderAt(state: RunState | null, at: GraphState['at']): Pick<NodeEnded, 'by' | 'door'> {
+  if (at === null) return {};
+  const begin = `${nodeCallId(at.node, { at })}_`;
+  const { by, door } =
+    state?.decisions?.findLast(
+      ({ what, call = '', as, refused }) =>
+        what === 'resolve' && refused === undefined && as !== 'expired' && call.startsWith(begin),
+    ) ?? {};
+  return { ...(by !== undefined && { by }), ...(door !== undefined && { door }) };
 }
 
 /** Returns how many items of an `each` there were, by the field that it saves; null for any other node. */

@@ -5,12 +5,13 @@ import { palette } from '../../src/cli/format/format.js';
 import { nodeLine, createStepLines } from '../../src/cli/run-view/step-lines.js';
 import { cases } from '../../src/graphs/cases.js';
 import { defineGraph } from '../../src/graphs/define-graph.js';
+import { planAndExecute } from '../../src/graphs/plan-and-execute.js';
 import { decodeEvent } from '../../src/history/decode-event.js';
 import { createStepEmitter } from '../../src/history/emit-steps.js';
 import type { HistoryEvent } from '../../src/history/history-event.js';
 import { createProjector } from '../../src/history/projection.js';
 import { replyCall, replyText } from '../../src/testing/replies.js';
-import { runInMemory } from '../../src/testing.js';
+import { answer, approveSome, runInMemory } from '../../src/testing.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { ToolError } from '../../src/tools/errors.js';
 import { useSourceBundle } from '../support/memory.js';
@@ -202,4 +203,41 @@ test('what a run has received, but not processed, has the time at which it arriv
   expect(graph?.visited.find(({ node }) => node === 'sum')?.ms).toBeGreaterThanOrEqual(
     Math.floor(events[at]?.at ?? 0) - Math.floor(before?.at ?? 0),
   );
+});
+
+test('a plan that a person has decided has who decided, what, and no node that looks like an answer', async () => {
+  const add = defineTool({
+    name: 'add',
+    description: 'adds',
+    input: z.object({ title: z.string() }),
+    effect: 'keyed',
+    approval: 'always',
+    execute: async ({ title }) => title,
+  });
+  const keeper = planAndExecute({ name: 'keeper', instructions: 'x', tools: [add] });
+  const actions = ['a1', 'a2'].map((id) => ({ id, tool: 'add', arguments: { title: id } }));
+  const planned = () => replyText(JSON.stringify({ actions }));
+  const { history } = await runInMemory(keeper, {
+    message: 'add two',
+    model: [planned(), planned(), replyText('Done.')],
+    on: {
+      request: {
+        plan: [answer('edit ask again', { by: 'ann' }), approveSome(['a1'], { by: 'bob' })],
+      },
+    },
+  });
+  const steps = (history[0]?.history.events ?? []).map(decodeEvent).flatMap(createStepEmitter('r'));
+  const lines = steps.flatMap((step) =>
+    step.type === 'node-ended' ? [nodeLine(step, paint)] : [],
+  );
+  expect(lines.map((line) => line.replace(/ · [\d.]+ (s|ms|min)$/, ''))).toEqual([
+    'node plan · exit planned · 1 model call',
+    'node needs_approval · exit yes',
+    'node confirm · exit edit · decided by ann',
+    'node plan · exit planned · 1 model call',
+    'node needs_approval · exit yes',
+    'node confirm · exit some: a1 · decided by bob',
+    'node execute · done',
+    'node answer · done · 1 model call',
+  ]);
 });

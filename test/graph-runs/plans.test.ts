@@ -207,7 +207,7 @@ test('the events of a run show its plan, and the progress of each action', async
     'node-begun plan',
     'a1, a2',
     'node-ended plan',
-    'node-ended asks',
+    'node-ended needs_approval',
     'node-begun execute',
     'a1 running, 0 of 2',
     'a2 waiting, 0 of 2',

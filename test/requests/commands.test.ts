@@ -10,6 +10,7 @@ import {
   runCommands,
   type RunFacts,
 } from '../../src/core/requests/commands.js';
+import { wordsOf } from '../../src/cli/requests/prompt.js';
 import { runnableText } from '../../src/cli/reports/next-command.js';
 import { LIMIT_NAMES } from '../../src/core/definition/definition.js';
 import { checkLimits } from '../../src/core/input/input.js';
@@ -86,7 +87,8 @@ const requests: readonly (readonly [string, Request])[] = (
 describe('a printed command', () => {
   test.each(requests)('that decides is one that the program takes: %s', async (_, request) => {
     const commands = decidingCommands('desk 1', request, NOW);
-    expect(commands).toHaveLength(request.decisions.length);
+    const isOne = request.arguments === actions([false]);
+    expect(commands).toHaveLength(request.decisions.length - (isOne ? 1 : 0));
     for (const { words } of commands) {
       const { options } = await parse(words);
       expect(options).toMatchObject({ id: 'desk 1' });
@@ -143,17 +145,31 @@ describe('a printed command', () => {
   });
 
   test('about a part of a plan names actions unless the plan has such a part', () => {
+    const named: string[] = [];
     const some = (asks: readonly boolean[]): readonly string[] => {
       const request = approval({
         kind: 'plan',
         decisions: OFFERED.plan,
         arguments: actions(asks),
       });
-      return decidingCommands('desk-1', request, NOW)[1]?.words.slice(5) ?? [];
+      const [, found] = decidingCommands('desk-1', request, NOW);
+      named.push(...(found?.purpose.match(/\ba\d+\b/g) ?? []));
+      return found?.words.slice(5) ?? [];
     };
     expect(some([false, true])).toEqual(['--some']);
     expect(some([true, true])).toEqual(['--some', 'a1']);
     expect(some([false, false])).toEqual(['--some', 'a1']);
+    // Each of them exists.
+    expect(named).not.toContain('a3');
+    expect(some([true, true, true])).toEqual(['--some', 'a1']);
+    expect(named).toContain('a3');
+  });
+
+  test('about a part of a plan is not there for one action', () => {
+    const request = approval({ kind: 'plan', decisions: OFFERED.plan, arguments: actions([true]) });
+    const commands = decidingCommands('desk-1', request, NOW).map(({ words: [name] }) => name);
+    expect(commands).toEqual(['approve', 'deny', 'answer']);
+    expect(wordsOf(request).join(' ')).not.toContain('some');
   });
 
   test('is not there while a decision is checked, and after the request has expired', () => {

@@ -205,7 +205,8 @@ describe('what people see of a request', () => {
     );
     expect(texts[0]).toContain('what: the model asks\n');
     expect(texts[0]).toContain('\n> may decide: anyone\n');
-    expect(texts[1]).toContain('what: the graph asks at node sure\n');
+    expect(texts[1]?.split('\n=== ')[1]?.match(/the graph asks/g)).toHaveLength(1);
+    expect(texts[1]).toContain('perdure answer desk-1 r1 yes --digest');
     expect(texts[1]).toContain('the graph asks at node sure: Send 3 mails to ann?\n');
     for (const text of texts) expect(text).not.toMatch(/\{"?question|keyed|node:sure/);
   });

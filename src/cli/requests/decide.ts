@@ -39,7 +39,7 @@ export async function openRequest(
   const decided = request === undefined ? decidedText(status, name) : null;
   if (decided !== null) {
     const see = await nextCommandFor(context, opened.run, ['status', run]);
-    throw new CommandError('no_request', `${decided}. See: ${see}`);
+    throw new CommandError('no_request', `${decided.replace(/^request: /, '')}. See: ${see}`);
   }
   await requireOpen(context, opened);
   if (request !== undefined) return { opened, request };
@@ -99,7 +99,9 @@ export async function submitDecision(context: CliContext, given: DecisionInput):
   const isPaused = opened.run.view.state?.paused === true;
   const effects = [
     ...(checking
-      ? ['a worker checks the decision before it counts, and may refuse it; inbox shows the result']
+      ? [
+          `a worker checks the decision before it counts, and may refuse it; the result is in: ${await nextCommandFor(context, opened.run, ['status', id])}`,
+        ]
       : []),
     ...(isPaused
       ? [
@@ -159,7 +161,7 @@ async function send(
   } catch (error) {
     if (!RefusedError.isInstance(error) || error.reason === null) throw error;
     const see = await nextCommandFor(context, run, ['inbox', run.id]);
-    const why = error.message.replace(/^by: /, '--by: ');
+    const why = error.message.replace(/^by: /, '--by: ').replace(/^request: /, '');
     const hints = [
       ...(error.reason === 'not_a_decider' && ownStanding(run, request).name !== 'none'
         ? ['; whoever may decide gives their name with --by NAME']

@@ -7,9 +7,8 @@ import {
 } from '../../core/plan/confirm-plan.js';
 import type { PlannedAction } from '../../core/plan/plan.js';
 import { formLines } from '../../core/requests/server-ask.js';
-import { limitWord } from '../../core/requests/commands.js';
+import { isYesOrNo, limitWord } from '../../core/requests/commands.js';
 import { visible } from '../../core/state/summaries.js';
-import { nodeOfCall } from '../../core/state/turn-definition.js';
 import {
   type Json,
   type JsonObject,
@@ -36,11 +35,11 @@ interface FollowUp {
 /** Returns the words that the prompt offers for a request. It takes each of them as it is. */
 export function wordsOf(request: Request): readonly string[] {
   if (request.kind === 'plan') {
-    const [first] = shownActions(request.arguments ?? '') ?? [];
-    const some = `some ${first?.id ?? 'a1'}`;
-    return ['yes', 'no', some, 'nothing', 'edit …', 'full', 'later'];
+    const [first, second] = shownActions(request.arguments ?? '') ?? [];
+    const some = first !== undefined && second === undefined ? [] : [`some ${first?.id ?? 'IDS'}`];
+    return ['yes', 'no', ...some, 'nothing', 'edit …', 'full', 'later'];
   }
-  if (isConfirm(request)) return ['yes', 'no', 'full', 'later'];
+  if (isYesOrNo(request)) return ['yes', 'no', 'full', 'later'];
   const choices = choicesOf(request);
   return choices.includes('approve')
     ? choices.map((choice) => PLAIN_WORDS[choice] ?? choice)
@@ -49,11 +48,6 @@ export function wordsOf(request: Request): readonly string[] {
 
 /** What the prompt calls the decisions of an approval. Their own names are taken, too. */
 const PLAIN_WORDS: Partial<Record<Choice, string>> = { approve: 'yes', deny: 'no' };
-
-/** Whether a node of a graph asks for yes or no. */
-function isConfirm({ kind, tool = '' }: Request): boolean {
-  return kind === 'question' && nodeOfCall({ name: tool }) !== null;
-}
 
 /**
  * Returns the decision that a line makes in plain words: an answer to a plan, yes or no, or one of the
@@ -65,7 +59,7 @@ export function readPlain(line: string, request: Request): Decided | null {
   const { kind, decisions, options = [] } = request;
   if (kind === 'plan') return planDecision(text, shownActions(request.arguments ?? '') ?? []);
   const yesOrNo = readYesOrNo(text);
-  if (isConfirm(request)) return yesOrNo && { as: 'answer', result: yesOrNo };
+  if (isYesOrNo(request)) return yesOrNo && { as: 'answer', result: yesOrNo };
   if (kind === 'question') {
     const option = options.find((one) => one.toLowerCase() === text.toLowerCase());
     return option === undefined ? null : { as: 'answer', result: option };

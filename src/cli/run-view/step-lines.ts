@@ -2,7 +2,7 @@ import { presentRequest } from '../../core/requests/presentation.js';
 import { isClosingText } from '../../core/rules/documents.js';
 import type { GraphState, RunState } from '../../core/state/state.js';
 import type { RunStatus } from '../../core/state/status.js';
-import { callSummary, formatBytes, visible } from '../../core/state/summaries.js';
+import { actorText, callSummary, formatBytes, visible } from '../../core/state/summaries.js';
 import { type JsonObject, isObject, textField } from '../../core/text/json.js';
 import { headOf, printable } from '../../core/text/text.js';
 import { failureOf } from '../../core/transcript/call-result.js';
@@ -134,9 +134,10 @@ export function nodeLine(step: NodeEnd, paint: Palette): string {
   const why = exit === 'failed' && isObject(error) ? ` · ${errorLine(error)}` : '';
   return [
     paint.bold(`node ${visible(node)}`),
-    exit === 'failed' ? paint.red(`failed${why}`) : exitText(exit, interrupted),
+    exit === 'failed' ? paint.red(`failed${why}`) : exitText(exit, interrupted) + chosenText(step),
     ...(items === undefined ? [] : itemParts(items, paint)),
     ...workLines(step),
+    ...(step.by === undefined ? [] : [`decided by ${actorText(step)}`]),
     ...(ms > 0 ? [paint.dim(formatDuration(ms))] : []),
   ].join(' · ');
 }
@@ -144,6 +145,17 @@ export function nodeLine(step: NodeEnd, paint: Palette): string {
 /** Returns how a node ended. An exit that its author has named, such as `yes`, must not look like an answer. */
 function exitText(exit: string, interrupted = false): string {
   return exit === 'done' || interrupted ? exit : `exit ${visible(exit)}`;
+}
+
+/** Returns the actions of a plan that a person has chosen; empty for any other exit. */
+function chosenText({ exit, patch = {} }: NodeEnd): string {
+  if (exit !== 'some') return '';
+  const [actions = []] = Object.values(patch).flatMap((value) => {
+    const kept = isObject(value) ? value['actions'] : undefined;
+    return Array.isArray(kept) ? [kept] : [];
+  });
+  const ids = actions.flatMap((one: unknown) => (isObject(one) ? [textField(one, 'id')] : []));
+  return ids.length === 0 ? '' : visible(`: ${ids.join(', ')}`);
 }
 
 /** Returns the parts about the items of an `each`, with why some of them failed. */

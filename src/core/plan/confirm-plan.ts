@@ -238,7 +238,8 @@ export function showPlan(plan: Plan): string {
       ? [`… and ${cut} more that need no approval; see \`arguments\` of the request`]
       : []),
     '',
-    ...planAnswers(plan),
+    // In-flight requests are bound to this text, so it never changes.
+    ...answersTo(actions),
   ].join('\n');
 }
 
@@ -316,8 +317,13 @@ function approvalOf({ deciders }: NonNullable<PlannedAction['asks']>): string {
     : 'separate approval by the deciders that the rules name';
 }
 
-/** Returns the answers to a plan, as plain words, each with its effect. */
+/** Returns the answers to a plan that make a difference, as plain words, each with its effect. */
 export function planAnswers({ actions }: Pick<Plan, 'actions'>): readonly string[] {
+  const answers = answersTo(actions);
+  return actions.length === 1 ? answers.filter((line) => !line.startsWith('some')) : answers;
+}
+
+function answersTo(actions: readonly PlannedAction[]): readonly string[] {
   const harmless = harmlessActions(actions);
   const gone = actions.map(({ id }) => id).filter((id) => !harmless.includes(id));
   const hasSome = gone.length > 0 && harmless.length > 0;

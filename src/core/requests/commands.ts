@@ -95,7 +95,11 @@ export function decidingCommands(
 ): readonly RunCommand[] {
   const { checking, expiresAt, decisions } = request;
   if (name === 'none' || checking || (expiresAt !== null && expiresAt <= now)) return [];
-  return decisions.map((as) => decidingCommand(run, request, { as, name }));
+  const [only, ...others] = shownActions(request.arguments ?? '') ?? [];
+  const isOne = only !== undefined && others.length === 0;
+  return decisions
+    .filter((as) => as !== 'some' || !isOne)
+    .map((as) => decidingCommand(run, request, { as, name }));
 }
 
 /**
@@ -171,6 +175,9 @@ function commandFor(run: string, request: Decided, as: DecisionKind): RunCommand
           purpose: 'edit …: request a new plan with your change',
         };
       }
+      if (isYesOrNo(request)) {
+        return { words: ['answer', run, id, 'yes', ...seen], purpose: 'answer yes' };
+      }
       return kind === 'question'
         ? { words: ['answer', run, id, 'TEXT', ...seen], purpose: 'answer the question' }
         : {
@@ -209,6 +216,11 @@ function commandFor(run: string, request: Decided, as: DecisionKind): RunCommand
         purpose: 'accept the tool in its current form',
       };
   }
+}
+
+/** Whether a node of a graph asks for yes or no. */
+export function isYesOrNo({ kind, tool = '' }: Pick<Decided, 'kind' | 'tool'>): boolean {
+  return kind === 'question' && nodeOfCall({ name: tool }) !== null;
 }
 
 /** What denying the request does, and where the note goes. */
@@ -258,15 +270,17 @@ function askCommand(run: string, { id, digest, url }: Decided, as: DecisionKind)
 function someCommand(words: readonly string[], request: Decided): RunCommand {
   const actions = shownActions(request.arguments ?? '') ?? [];
   const harmless = harmlessActions(actions);
+  const ids = actions.map(({ id }) => id);
+  const example = [ids[0], ids[2]].filter((id) => id !== undefined).join(',');
   if (harmless.length > 0 && harmless.length < actions.length) {
     return {
       words: [...words, '--some'],
-      purpose: 'some: execute only what needs no approval; --some a1,a3 names the actions',
+      purpose: `some: execute only what needs no approval; --some ${example} names the actions`,
     };
   }
   return {
-    words: [...words, '--some', actions[0]?.id ?? 'a1'],
-    purpose: 'some …: execute only the actions that you name, e.g. a1,a3',
+    words: [...words, '--some', ids[0] ?? 'IDS'],
+    purpose: `some …: execute only the actions that you name${example.includes(',') ? `, e.g. ${example}` : ''}`,
   };
 }
 

@@ -61,7 +61,11 @@ export function toRequest(state: RunState, work: AskingWork, run: string): Reque
     onExpiry: kind === 'limit' ? 'stop' : onExpiryOf(state, call),
     decisions,
     deciders,
-    fix: fixFor(run, { id, kind, digest, ...given, ...limited, ...form, ...ask }, decisions),
+    fix: fixFor(
+      run,
+      { id, kind, digest, ...given, ...limited, ...form, ...ask, ...(call && { tool: call.name }) },
+      decisions,
+    ),
     ...(ask && serverAskOf(ask, tool)),
     ...(!ask && (kind === 'question' || kind === 'plan') && call && questionOf(call)),
     ...(kind === 'plan' && call && effectsOf(state, call)),

@@ -9,7 +9,7 @@ import { isObject, parseJson } from '../text/json.js';
 import { escapeArguments, escapeJson, headOf, printable } from '../text/text.js';
 import type { ToolCall } from '../transcript/messages.js';
 import type { Request, ServerAsk } from '../transcript/request.js';
-import { limitAmount, limitOption } from './commands.js';
+import { isYesOrNo, limitAmount, limitOption } from './commands.js';
 import { askOf, formLines, hostOf } from './server-ask.js';
 
 /**
@@ -57,7 +57,11 @@ export function presentRequest(request: Presented): Presentation {
     headline: actions === null ? line : planTitle(actions),
     notice: actions === null ? noticeText(shown) : briefPlan(actions, MAX_PLAN_CHARACTERS),
     asksFor: `${ASKED[kind]}${request.checking ? ' (a decision is being checked)' : ''}`,
-    what: kind === 'plan' ? [] : [['what', headlineOf(summary ?? title) + wholeRun(request)]],
+    // A question is quoted with who asks.
+    what:
+      kind === 'plan' || isYesOrNo({ kind, tool: request.tool ?? '' })
+        ? []
+        : [['what', headlineOf(summary ?? title) + wholeRun(request)]],
     tool: toolFields(request),
     reasons: reasonFields(request),
     people: [
@@ -112,12 +116,13 @@ function reasonFields({
   idempotencyKey = '',
   definition,
   refused,
+  tool = '',
 }: Presented): readonly Field[] {
   const [reason = ''] = why.split('\n');
   return [
     ...(idempotencyKey === '' ? [] : [['idempotency key', idempotencyKey] as const]),
     ...(definition === undefined ? [] : [['new form', definition] as const]),
-    ...(kind === 'plan' ? [] : [['why', reason] as const]),
+    ...(kind === 'plan' || isYesOrNo({ kind, tool }) ? [] : [['why', reason] as const]),
     ...(refused === undefined
       ? []
       : [['last decision', `refused: ${inOneLine(refused)}`] as const]),
