@@ -95,6 +95,17 @@ function Start({ agent }) {
   </form>`;
 }
 
+const LIMIT_WORDS = { toolCalls: 'tool calls', costUsd: 'US dollars', wall: 'time', depth: 'depth of calls' };
+
+function Limits({ limits: { turn, run } }) {
+  const names = Object.keys({ ...turn, ...run });
+  const texts = (name) => [turn[name] && `${turn[name]} each turn`, run[name] && `${run[name]} in the whole run`].filter(Boolean).join(', ');
+  return html`<div>
+    <h2>Limits</h2>
+    <dl class="rows limits">${names.map((name) => html`<div key=${name}><dt>${LIMIT_WORDS[name] ?? name}</dt><dd>${texts(name)}</dd></div>`)}</dl>
+  </div>`;
+}
+
 export function AgentsPage({ name }) {
   const { value, error } = useLoaded(() => get('/v1/agents'), []);
   const agents = value?.agents ?? [];
@@ -109,10 +120,15 @@ export function AgentsPage({ name }) {
       <h1>${chosen.name}</h1>
       ${chosen.description && html`<p class="lead">${visible(chosen.description)}</p>`}
       ${chosen.rights.includes('start') ? html`<${Start} key=${chosen.name} agent=${chosen} />` : html`<p class="hint">You may not start this agent.</p>`}
-      <h2>Last runs</h2>
-      <${Failure} error=${runs.error} />
-      ${runs.value?.rows.length === 0 && html`<p class="hint">None yet.</p>`}
-      ${runs.value && html`<${RunRows} rows=${runs.value.rows} showsAgent=${false} />`}
+      <div class="beside">
+        <div>
+          <h2>Last runs</h2>
+          <${Failure} error=${runs.error} />
+          ${runs.value?.rows.length === 0 && html`<p class="hint">None yet.</p>`}
+          ${runs.value && html`<${RunRows} rows=${runs.value.rows} showsAgent=${false} />`}
+        </div>
+        <${Limits} limits=${chosen.limits} />
+      </div>
     </section>
   </div>`;
 }

@@ -3,6 +3,7 @@ import type { ClientParts } from '../client/create-client.js';
 import type { KnownAgent } from '../client/fork-run.js';
 import { storedId } from '../client/run-ids.js';
 import type { Right } from '../config.js';
+import type { Limits } from '../core/definition/definition.js';
 import { NoRunError, UnreadableError } from '../core/errors.js';
 import { visible } from '../core/state/summaries.js';
 import { isObject, textField } from '../core/text/json.js';
@@ -15,7 +16,7 @@ import { HttpError } from './errors.js';
 import type { AgentOfTenant, Principal } from './principals.js';
 
 /** An agent that the server lists and starts. */
-export type ServedAgent = KnownAgent & { readonly description: string };
+export type ServedAgent = KnownAgent & { readonly description: string; readonly limits: Limits };
 
 /** What the interfaces are made from. */
 export interface Place extends ClientParts {

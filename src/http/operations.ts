@@ -153,6 +153,9 @@ const agentView = answer<AgentView>(
     input: anyObject.nullable(),
     args: anyObject.nullable(),
     prompts: z.array(z.string()),
+    limits: z
+      .object({ turn: z.record(z.string(), z.string()), run: z.record(z.string(), z.string()) })
+      .describe('of each turn and of the whole run, as texts'),
     rights: z.array(z.enum(RIGHTS)),
   }),
 );

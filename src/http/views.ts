@@ -1,8 +1,10 @@
 import { z } from 'zod';
 import type { Right } from '../config.js';
 import { shownActions } from '../core/plan/confirm-plan.js';
-import { withProgram } from '../core/requests/commands.js';
+import { LIMIT_NAMES, type LimitSet, type Limits } from '../core/definition/definition.js';
+import { limitAmount, limitOption, withProgram } from '../core/requests/commands.js';
 import { presentRequest } from '../core/requests/presentation.js';
+import { effectiveLimits } from '../core/rules/limits.js';
 import { type JsonObject, isJsonObject, isObject, parseJson } from '../core/text/json.js';
 import { escapeArguments, printable } from '../core/text/text.js';
 import type { Request } from '../core/transcript/request.js';
@@ -18,8 +20,13 @@ export interface AgentView {
   /** JSON schema of the arguments of its instructions; null if they are not a template. */
   readonly args: JsonObject | null;
   readonly prompts: readonly string[];
+  /** Those in force for a run that asks for no others. */
+  readonly limits: { readonly turn: LimitTexts; readonly run: LimitTexts };
   readonly rights: readonly Right[];
 }
+
+/** Limits as people write them, such as `{ steps: '50', wall: '10 min' }`. */
+type LimitTexts = Readonly<Record<string, string>>;
 
 /** Returns an agent with its schemas, for forms. A schema that JSON cannot express is null. */
 export function agentView({
@@ -28,6 +35,7 @@ export function agentView({
   graph,
   template,
   prompts,
+  limits,
 }: ServedAgent): Omit<AgentView, 'rights'> {
   return {
     name,
@@ -36,7 +44,19 @@ export function agentView({
     input: schemaOf(graph?.input),
     args: schemaOf(template?.args),
     prompts: [...(prompts?.keys() ?? [])],
+    limits: limitsOf(limits),
   };
+}
+
+function limitsOf(own: Limits): AgentView['limits'] {
+  const limits = effectiveLimits(own, {});
+  if (typeof limits === 'string') throw new Error(limits);
+  return { turn: limitTexts(limits.turn), run: limitTexts(limits.run) };
+}
+
+function limitTexts(set: LimitSet): LimitTexts {
+  const names = LIMIT_NAMES.filter((name) => set[name] !== undefined);
+  return Object.fromEntries(names.map((name) => [limitOption(name), limitAmount(name, set[name])]));
 }
 
 function schemaOf(type: z.ZodObject | undefined): JsonObject | null {

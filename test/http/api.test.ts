@@ -40,6 +40,7 @@ describe('the client, made from the same schemas', () => {
     });
     const { agents } = checked('listAgents', await api.listAgents({}));
     expect(agents.map(({ name }) => name)).toEqual(['desk', 'other', 'talker']);
+    expect(agents[0]?.limits).toEqual({ turn: { steps: '50', toolCalls: '200' }, run: {} });
     checked('startRun', await api.startRun({ agent: 'desk', message: 'pay 7', id, open: true }));
     await expect.poll(async () => (await api.getRun({ run: id })).pending.length).toBe(1);
     const status = checked('getRun', await api.getRun({ run: id }));

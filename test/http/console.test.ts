@@ -37,6 +37,7 @@ const clerk = defineAgent({
   name: 'clerk',
   instructions: 'x',
   model: 'talk',
+  limits: { steps: 20, toolCalls: null, wall: '10 minutes', run: { tokens: 1_000_000 } },
   tools: [
     askPerson(),
     defineTool({
@@ -242,6 +243,20 @@ test('what an MCP server asks is a form with its fields, and an address that onl
   expect(acted.slice(-2).map(({ answers }) => answers)).toEqual([
     { sure: { action: 'accept', content: { confirm: true, region: 'north' } } },
     { amount: { action: 'accept', content: { euros: 20 } }, link: { action: 'accept' } },
+  ]);
+  expect(faults).toEqual([]);
+  await page.close();
+});
+
+test('an agent has its limits beside its last runs', async (context) => {
+  const { page, faults } = await openPage(context, '/agents/clerk');
+  const rows = page.locator('.limits > div');
+  await rows.first().waitFor();
+  expect((await rows.allInnerTexts()).map((text) => text.replaceAll(/\s+/g, ' '))).toEqual([
+    'steps 20 each turn',
+    'tool calls none each turn',
+    'time 10 min each turn',
+    'tokens 1000000 in the whole run',
   ]);
   expect(faults).toEqual([]);
   await page.close();

@@ -1,9 +1,4 @@
-import {
-  LIMIT_NAMES,
-  type LimitName,
-  type LimitSet,
-  type Limits,
-} from '../../core/definition/definition.js';
+import { LIMIT_NAMES, type LimitSet, type Limits } from '../../core/definition/definition.js';
 import { limitAmount, limitWord } from '../../core/requests/commands.js';
 import type { EffectiveLimits } from '../../core/state/state.js';
 import { visible } from '../../core/state/summaries.js';
@@ -127,14 +122,10 @@ function lines({ turn, run }: EffectiveLimits): readonly string[] {
     ['LIMIT', 'EACH TURN', 'WHOLE RUN'],
     ...LIMIT_NAMES.map((name) => [
       limitWord(name),
-      formatLimit(name, turn[name]),
-      formatLimit(name, run[name]),
+      limitAmount(name, turn[name]),
+      limitAmount(name, run[name]),
     ]),
   ]);
-}
-
-function formatLimit(name: LimitName, limit: number | null | undefined): string {
-  return limit === undefined || limit === null ? 'none' : limitAmount(name, limit);
 }
 
 /**

@@ -130,8 +130,9 @@ export function limitOption(name: LimitName): string {
   return LIMITS[name] === 'time' ? limitWord(name) : name;
 }
 
-/** Returns an amount of a limit as text: `20`, `0.5`, or `10 min`. */
-export function limitAmount(name: LimitName, amount: number): string {
+/** Returns a limit, or an amount of it, as text: `20`, `0.5`, `10 min`, or `none`. */
+export function limitAmount(name: LimitName, amount: number | null | undefined): string {
+  if (amount === null || amount === undefined) return 'none';
   return LIMITS[name] === 'time' ? formatDuration(amount, { as: 'exact' }) : String(amount);
 }
 
