@@ -1,5 +1,9 @@
 import { expect } from 'vitest';
+import { decodeEvent } from '../../src/history/decode-event.js';
 import type { History } from '../../src/history/history-event.js';
+import { parseRecording } from '../../src/recordings/parse-recording.js';
+import { recordEvents } from '../../src/recordings/record-histories.js';
+import { blobsIn, createRecording } from '../../src/recordings/recording.js';
 import { replayAll, type ReplayedAnswer } from './answer-by-replay.js';
 
 /** A history with the id of its workflow; `name` is for display. */
@@ -31,14 +35,24 @@ export function replayLater(history: History, workflowId: string, check?: CheckA
 }
 
 /**
- * Replays the stored histories. Throws if the current workflow code would act differently in one,
+ * Replays the stored histories, and records their runs. Throws if the current workflow code would act differently in one,
  * or if a run's answer differs from that of a reader of its history.
  */
 export async function expectKeptReplays(): Promise<void> {
   const histories = [...stored.values()];
   stored.clear();
+  for (const { workflowId, history } of histories) expectRecorded(workflowId, history);
   const faults = await replayFaults(histories);
   expect(Object.fromEntries(faults)).toEqual({});
+}
+
+/** Fails if a run cannot be recorded, or if its recording cannot be read again. */
+function expectRecorded(id: string, { events }: History): void {
+  const run = recordEvents({ id, segments: [(events ?? []).map(decodeEvent)] });
+  // No worker has begun the run, or its texts are elsewhere.
+  if (run === null || blobsIn(run).size > 0) return;
+  const text = JSON.stringify(createRecording([run], {}));
+  expect(JSON.stringify(parseRecording(JSON.parse(text)))).toBe(text);
 }
 
 /** Replays histories with the current workflow code; returns the errors, by name. */
