@@ -156,6 +156,7 @@ export type {
 } from './core/transcript/messages.js';
 export type { BudgetName, LimitName, Limits, LimitSet } from './core/definition/definition.js';
 export type { ForkInput } from './core/input/fork-input.js';
+export type { ClientTool } from './core/definition/tool-definition.js';
 export type { RunInput } from './core/input/input.js';
 export type {
   AnsweredRequest,

@@ -31,6 +31,7 @@ export {
 } from './workflows/messages/definitions.js';
 // Inputs and answers of a run
 export type { AnsweredRequest, Ask, AskReceipt } from './core/input/inbox.js';
+export type { ClientTool } from './core/definition/tool-definition.js';
 export type { RunInput } from './core/input/input.js';
 export type { Outcome } from './core/transcript/outcome.js';
 export type {
@@ -51,6 +52,7 @@ export type {
 } from './core/transcript/request.js';
 export type {
   AgentDefinition,
+  CallerTools,
   McpPolicy,
   McpUsed,
   TemplateUsed,

@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache';
 import type { AgentCatalog } from '../agents/agent-definition.js';
 import type { MayDecide, NotifyFunction } from '../agents/agent-parts.js';
 import type { Agent } from '../agents/agent.js';
+import { withCallerTools } from '../agents/client-tools.js';
 import type { AgentDefinition } from '../core/definition/definition.js';
 import type { PlanNode } from '../core/definition/node-data.js';
 import type { Rule } from '../core/definition/rules.js';
@@ -89,9 +90,11 @@ export function createDefinitionCache(agents: AgentCatalog): DefinitionCache {
       const definition = cached.get(hash) ?? (await fetch());
       cached.set(hash, definition);
       const named = agents.named(definition.name);
-      const tools = named?.tools ?? createToolRegistry([]);
-      // Template arguments and the tools of MCP servers differ from run to run; everything else
-      // must be equal.
+      const own = named?.tools ?? createToolRegistry([]);
+      const { builtIn } = agents;
+      const tools = withCallerTools(own, { definition, builtIn });
+      // Template arguments and the tools of MCP servers and of callers differ from run to run;
+      // everything else must be equal.
       const current = named !== undefined && named.definition.hash === baseHash(definition);
       return { definition, tools, agent: named?.agent, current };
     },
@@ -99,8 +102,8 @@ export function createDefinitionCache(agents: AgentCatalog): DefinitionCache {
 }
 
 /** Returns the hash of the agent definition from which a run's definition was derived. */
-function baseHash({ mcp, template }: AgentDefinition): string | undefined {
-  return mcp?.unlisted ?? template?.unfilled;
+function baseHash({ callerTools, mcp, template }: AgentDefinition): string | undefined {
+  return callerTools?.without ?? mcp?.unlisted ?? template?.unfilled;
 }
 
 /** The worker's settings for requests, in addition to the rules of agents and runs. */

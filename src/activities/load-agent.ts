@@ -2,6 +2,7 @@ import { Context } from '@temporalio/activity';
 import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
 import {
   type LoadedAgent,
+  extendedDefinition,
   filledDefinition,
   listedDefinition,
   refuseLarge,
@@ -143,7 +144,8 @@ export async function loadAgent(
   } = deps;
   const loaded = agents.named(input.agent);
   if (loaded === undefined) throw unknownAgent(input, agents.names);
-  const definition = await withStorageMapping(input, () => createDefinition(deps, loaded, input));
+  const listed = await withStorageMapping(input, () => createDefinition(deps, loaded, input));
+  const definition = withTools(deps, listed, { ...input, without: loaded.definition.hash });
   const misfit = input.prompt && promptProblem(definition, input.prompt);
   if (typeof misfit === 'string') throw refused(misfit);
   // A called agent gets the rules of its caller, which may name tools that only the caller has.
@@ -259,6 +261,22 @@ async function createDefinition(
   // The rule would apply to no call, and calls that it is about would be executed without a question.
   if (silent !== null) throw refused(silent);
   return listed;
+}
+
+/** Adds the tools of the run's caller. Throws the failure of a run that cannot have them. */
+function withTools(
+  { agents: { builtIn } }: Pick<ActivityDependencies, 'agents'>,
+  definition: AgentDefinition,
+  { clientTools: given, without }: LoadAgentInput & { readonly without: string },
+): AgentDefinition {
+  if (given === undefined) return definition;
+  try {
+    const extended = extendedDefinition(definition, { given, without, builtIn });
+    refuseLarge(extended);
+    return extended;
+  } catch (error) {
+    throw refused(normalizeError(error).message);
+  }
 }
 
 /** Fills the instructions with the run's arguments, if they are a template. */

@@ -7,6 +7,7 @@ import type {
 } from '../core/definition/definition.js';
 import type { CatalogEntry, ToolDefinition } from '../core/definition/tool-definition.js';
 import { InputError } from '../core/errors.js';
+import type { ClientTool } from '../core/definition/tool-definition.js';
 import { computerHandler } from '../core/input/turn-settings.js';
 import { definitionHash } from '../core/rules/limits.js';
 import { callsModel } from '../core/definition/node-kinds.js';
@@ -20,6 +21,7 @@ import {
   toToolDefinition,
 } from '../tools/tool.js';
 import type { Agent } from './agent.js';
+import { addedTools } from './client-tools.js';
 import type { NamedPrompt } from './prompts.js';
 
 const SUMMARY_CHARACTERS = 160;
@@ -170,10 +172,39 @@ export function listedDefinition(
   return withHash({ ...content, tools, mcp });
 }
 
-/** Returns the tool with its catalog entry; each server is a category of its own. */
+/** Returns the tool with its catalog entry; each server, and the caller, is a category of its own. */
 function inCatalog(tool: ToolDefinition): ToolDefinition {
   const { summary, actions } = catalogEntryOf(tool);
-  return { ...tool, catalog: { summary, category: tool.mcp?.server ?? 'other', actions } };
+  const category = tool.caller ? 'caller' : (tool.mcp?.server ?? 'other');
+  return { ...tool, catalog: { summary, category, actions } };
+}
+
+/**
+ * Returns the definition of a run whose caller has added tools. `without` is the hash of the agent's
+ * definition as its worker has it. Throws an `InputError` if a tool cannot be added.
+ */
+export function extendedDefinition(
+  definition: AgentDefinition,
+  {
+    without,
+    given,
+    builtIn,
+  }: {
+    readonly without: string;
+    readonly given: readonly ClientTool[];
+    readonly builtIn: readonly Tool[];
+  },
+): AgentDefinition {
+  const { hash: _, ...content } = definition;
+  const isCatalog = content.toolExposure === 'catalog';
+  const added = addedTools(definition, given);
+  if (added.length === 0) return definition;
+  const known = content.tools.length === 0 ? builtIn.map(toToolDefinition) : content.tools;
+  const tools = [...known, ...(isCatalog ? added.map(inCatalog) : added)].toSorted((a, b) =>
+    a.name < b.name ? -1 : 1,
+  );
+  const callerTools = { names: added.map(({ name }) => name), without };
+  return withHash({ ...content, tools, callerTools });
 }
 
 function serverOf(tools: readonly ToolDefinition[], name: string): string {
@@ -219,6 +250,8 @@ export interface AgentCatalog {
   hashed(hash: string): LoadedAgent | undefined;
   /** All names, sorted. */
   readonly names: readonly string[];
+  /** The tools that each agent with tools gets. */
+  readonly builtIn: readonly Tool[];
 }
 
 /** Definitions are limited because the history of every run contains one. */
@@ -253,6 +286,7 @@ export function createAgentCatalog(
     named: (name) => byName.get(name),
     hashed: (hash) => byHash.get(hash),
     names: [...byName.keys()].toSorted(),
+    builtIn: options.builtIn,
   };
 }
 

@@ -6,6 +6,7 @@ import type {
   StartPrompt,
   TurnOf,
 } from '../core/definition/agent-types.js';
+import type { ClientTool } from '../core/definition/tool-definition.js';
 import { actorOf, withoutDoor } from '../core/input/turn-context.js';
 import { type Json, type JsonObject, isObject } from '../core/text/json.js';
 import type { Attachment, SuppliedMessage } from '../core/transcript/messages.js';
@@ -108,6 +109,12 @@ export interface StartOptions<Input = unknown, Args = unknown>
   readonly reuseId?: boolean;
   /** Whether the run waits for more messages after a turn instead of ending. */
   readonly open?: boolean;
+  /**
+   * Tools that the caller executes, beside those of the agent, for the whole run. The run pins them. Each
+   * call is a request `client_tool`, and `resolve` gives its result. A name that a tool of the agent
+   * has is refused, unless that tool has no `execute`: then the agent's definition counts.
+   */
+  readonly clientTools?: readonly ClientTool[];
 }
 
 /** What `run` takes besides a message: the settings of a run that ends, and what ends the wait. */

@@ -6,6 +6,8 @@ import {
   nodeVisitProblem,
 } from '../core/definition/graph-definition.js';
 import { InputError } from '../core/errors.js';
+import type { ClientTool } from '../core/definition/tool-definition.js';
+import { addedToolsProblem } from '../core/input/client-tools.js';
 import { droppedPart, inputProblem } from '../core/graph/walk.js';
 import { visible } from '../core/state/summaries.js';
 import { type JsonObject, isObject } from '../core/text/json.js';
@@ -47,7 +49,7 @@ export interface ForkOptions<Output> extends RunSettings {
   /** Whether the run waits for more messages after a turn instead of ending. */
   readonly open?: boolean;
   /**
-   * Default: the agent of the other run, with its arguments and context, in its current version.
+   * Default: the agent of the other run, with its arguments, context, and `clientTools`, in its current version.
    */
   readonly agent?: AgentLike<Output>;
 }
@@ -128,7 +130,7 @@ interface ForkPlace extends Stores {
   readonly memo?: Readonly<Record<string, unknown>>;
 }
 
-/** Returns the agent's arguments and context from the first segment; later ones may lack them. */
+/** Returns the agent's arguments and context, and the caller's tools, from the first segment; later ones may lack them. */
 async function readSettings(
   client: Client,
   { id, runId, events, view }: RunReading,
@@ -142,11 +144,11 @@ async function readSettings(
     (await readSegment(client, { id, runId: firstRunId, archive }))?.events[0];
   const { input } = first?.type === 'started' ? first : newest;
   if (!isObject(input)) return {};
-  const { context, contextBlob, args } = input;
+  const { context, contextBlob, args, clientTools } = input;
   const ref = view.state?.config.contextBlob;
   // A called agent gets its context from its caller by reference; the fork has no caller.
   const isOwn = contextBlob === undefined || ref === undefined;
-  return { context: isOwn ? context : await readContext(blobs, ref), args };
+  return { context: isOwn ? context : await readContext(blobs, ref), args, clientTools };
 }
 
 /**
@@ -159,6 +161,8 @@ export interface KnownAgent {
   readonly template: { readonly args: z.ZodObject } | null;
   /** Its named prompts; absent if there are none. */
   readonly prompts?: ReadonlyMap<string, { readonly args?: z.ZodObject }>;
+  /** Its tools; absent: unknown. */
+  readonly tools?: { readonly tools: readonly { readonly name: string; readonly kind?: string }[] };
   /** Present if it is a graph. */
   readonly graph?: { readonly definition: GraphDefinition; readonly input: z.ZodObject };
   /** The agents that it may call; they may also be started. */
@@ -176,6 +180,7 @@ interface KnownStart {
   readonly message?: unknown;
   readonly messages?: unknown;
   readonly input?: unknown;
+  readonly clientTools?: readonly ClientTool[] | undefined;
 }
 
 /**
@@ -192,6 +197,7 @@ export function agentProblem(
     messages,
     message = messages ?? prompt,
     input,
+    clientTools,
   }: KnownStart & { readonly agent: string },
 ): string | null {
   const known = withCalled(agents);
@@ -209,8 +215,10 @@ export function agentProblem(
   if (found.template === null && Object.keys(args ?? {}).length > 0) {
     return `args: expected none for agent ${show(agent)}, whose instructions are not a template; remove them`;
   }
-  const { template, prompts, graph } = found;
+  const { template, prompts, graph, tools } = found;
+  const extended = { name: agent, tools: tools?.tools ?? [], graph };
   return (
+    addedToolsProblem(extended, clientTools) ??
     (template && args
       ? argsProblem('args', args, { of: `agent ${show(agent)}`, type: template.args })
       : null) ??

@@ -35,6 +35,31 @@ export type AttachmentInput = z.output<typeof attachmentInput>;
 export const anyJson = z.custom<Json>(() => true);
 export const anyObject = z.record(z.string(), anyJson);
 
+/** The settings with which a run starts. */
+export const START_INPUT = {
+  args: anyObject
+    .exactOptional()
+    .describe('the arguments of the instructions, if they are a template'),
+  promptArgs: anyObject.exactOptional(),
+  open: z
+    .boolean()
+    .exactOptional()
+    .describe('whether the run waits for more messages after a turn'),
+  tags: z.array(text).max(20).exactOptional(),
+  tenant: text.exactOptional().describe('who shares the workers fairly with other tenants'),
+  unattended: z.literal('deny').exactOptional(),
+  clientTools: z
+    .array(
+      z.strictObject({
+        name: text,
+        description: z.string().exactOptional(),
+        parameters: anyObject.exactOptional().describe('JSON schema, of type object'),
+      }),
+    )
+    .exactOptional()
+    .describe('tools that the caller executes: each call is a request `client_tool`'),
+};
+
 /** The fields of a decision in each interface that takes perdure's own form. */
 export const DECISION_INPUT = {
   request: z.string().min(1),

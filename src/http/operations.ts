@@ -7,7 +7,13 @@ import type { EffectiveLimits } from '../core/state/state.js';
 import type { Outcome } from '../core/transcript/outcome.js';
 import { type DecisionReceipt, MAX_DECISIONS, type Request } from '../core/transcript/request.js';
 import type { RunTranscript, TurnLog } from '../history/run-transcript.js';
-import { DECISION_INPUT, anyJson, anyObject, attachmentInput } from './input-fields.js';
+import {
+  DECISION_INPUT,
+  START_INPUT,
+  anyJson,
+  anyObject,
+  attachmentInput,
+} from './input-fields.js';
 import type { AgentView, GraphView, RequestView } from './views.js';
 import type { SentMessage } from '../updates/ask.js';
 
@@ -201,18 +207,8 @@ export const OPERATIONS = {
       agent,
       ...said,
       id: text.max(1_000).exactOptional().describe('the id of the run; default: a new one'),
-      args: anyObject
-        .exactOptional()
-        .describe('the arguments of the instructions, if they are a template'),
-      promptArgs: anyObject.exactOptional(),
-      open: z
-        .boolean()
-        .exactOptional()
-        .describe('whether the run waits for more messages after a turn'),
       limits: limits.exactOptional().describe('needs the right control'),
-      tags: z.array(text).max(20).exactOptional(),
-      tenant: text.exactOptional().describe('who shares the workers fairly with other tenants'),
-      unattended: z.literal('deny').exactOptional(),
+      ...START_INPUT,
     }),
     output: z.object({
       id: z.string(),

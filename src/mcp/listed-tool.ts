@@ -314,7 +314,7 @@ export function usableTool(server: McpServer, tool: ListedTool): UsableTool {
 }
 
 /** Returns the schema of a tool for models. One that overflows the stack is too deep. */
-function readSchema(schema: JsonObject, transport: McpServer['transport']): UsableSchema {
+export function readSchema(schema: JsonObject, transport: McpServer['transport']): UsableSchema {
   try {
     return usableSchema(schema, transport);
   } catch {

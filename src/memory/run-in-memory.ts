@@ -233,6 +233,7 @@ const START_OPTIONS = [
   'tenant',
   'unattended',
   'modelAttempts',
+  'clientTools',
   'prompt',
   'promptArgs',
 ] as const;

@@ -10,6 +10,8 @@ import type { LimitOptions } from '../core/definition/definition.js';
 import type { Typed, TypedArgs, TypedInput, TypedPrompts } from '../core/definition/agent-types.js';
 import type { Rule } from '../core/definition/rules.js';
 import { IdTakenError, InputError, NotDeliveredError } from '../core/errors.js';
+import type { ClientTool } from '../core/definition/tool-definition.js';
+import { clientToolsProblem } from '../core/input/client-tools.js';
 import type { ForkInput } from '../core/input/fork-input.js';
 import { type RunInput, isProblem, parseRunInput, toLimits } from '../core/input/input.js';
 import type { AttachedArtifact } from '../core/input/turn-context.js';
@@ -245,6 +247,7 @@ export function createRunInput(
     readonly attachments?: readonly Attachment[];
     readonly artifacts?: readonly AttachedArtifact[];
     readonly fork?: ForkInput;
+    readonly clientTools?: readonly ClientTool[];
     /** JSON, typed by the state if the agent is a graph. */
     readonly input?: unknown;
   },
@@ -258,5 +261,7 @@ export function createRunInput(
   });
   const input = parseRunInput(whole);
   if (isProblem(input)) throw new InputError(input.problem);
+  const problem = clientToolsProblem(input.clientTools);
+  if (problem !== null) throw new InputError(problem);
   return input;
 }

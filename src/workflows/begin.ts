@@ -109,10 +109,9 @@ function firstText({ message, prompt, messages, attachments }: RunInput): { firs
   return message !== undefined && isWhole ? { first: message } : {};
 }
 
-function loadInput(
-  { agent, limits = {}, context, depth, budget, args, prompt, promptArgs, rules, called }: RunInput,
-  hasAgent: boolean,
-): LoadAgentInput {
+function loadInput(input: RunInput, hasAgent: boolean): LoadAgentInput {
+  const { agent, limits = {}, context, depth, budget, args, prompt, promptArgs } = input;
+  const { rules, clientTools, called } = input;
   const large = context !== undefined && JSON.stringify(context).length > INLINE_CONTEXT_CHARACTERS;
   return {
     agent,
@@ -124,6 +123,7 @@ function loadInput(
     ...(prompt !== undefined &&
       !hasAgent && { prompt: { prompt, ...(promptArgs && { args: promptArgs }) } }),
     ...(rules !== undefined && !hasAgent && { rules }),
+    ...(clientTools !== undefined && { clientTools }),
     ...(large && { context, root: rootRun() }),
   };
 }

@@ -1,13 +1,16 @@
 import { ApplicationFailureCategory } from '@temporalio/common';
 import { expect, test } from 'vitest';
+import { z } from 'zod';
 import type { ActivityDependencies } from '../../src/activities/activity-context.js';
 import { loadAgent } from '../../src/activities/load-agent.js';
 import { createAgentCatalog } from '../../src/agents/agent-definition.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { isRunConfig } from '../../src/core/guards/recorded.js';
+import type { ClientTool } from '../../src/core/definition/tool-definition.js';
 import type { Rule } from '../../src/core/definition/rules.js';
 import type { RunConfig } from '../../src/core/state/state.js';
 import { mcpServer } from '../../src/mcp/mcp-server.js';
+import { defineTool } from '../../src/tools/define-tool.js';
 import { inActivity, pinnedAgent, workerDeps } from '../support/activity.js';
 
 const clerk = defineAgent({
@@ -23,6 +26,7 @@ async function load(
   rules?: readonly Rule[],
   agent = clerk,
   depth?: number,
+  clientTools?: readonly ClientTool[],
 ): Promise<RunConfig> {
   const deps = {
     ...workerDeps(pinnedAgent([]), requests),
@@ -38,6 +42,7 @@ async function load(
       limits: {},
       ...(rules && { rules }),
       ...(depth !== undefined && { depth }),
+      ...(clientTools && { clientTools }),
     }),
   );
 }
@@ -72,5 +77,29 @@ test('that MCP servers list their tools first is no failure to warn about', asyn
   await expect(load({}, undefined, buyer)).rejects.toMatchObject({
     type: 'AgentNeedsTime',
     category: ApplicationFailureCategory.BENIGN,
+  });
+});
+
+test('a run pins the tools of its caller, unless the agent has one of that name', async () => {
+  const input = z.object({});
+  const pay = defineTool({
+    name: 'pay',
+    description: 'x',
+    effect: 'once',
+    input,
+    execute: () => 1,
+  });
+  const payer = defineAgent({ name: 'clerk', instructions: 'x', model: 'm', tools: [pay] });
+  const config = await load({}, undefined, payer, undefined, [{ name: 'beep' }]);
+  expect(isRunConfig(config)).toBe(true);
+  const { tools, callerTools } = config.definition;
+  expect(tools.map(({ name, kind }) => [name, kind])).toEqual([
+    ['beep', 'client'],
+    ['pay', undefined],
+  ]);
+  expect(callerTools?.names).toEqual(['beep']);
+  await expect(load({}, undefined, payer, undefined, [{ name: 'pay' }])).rejects.toMatchObject({
+    type: 'AgentRefused',
+    message: expect.stringContaining('clientTools.0.name: expected a name that agent') as string,
   });
 });

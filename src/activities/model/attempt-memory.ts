@@ -388,10 +388,10 @@ function mayBlock(known: ToolDefinition, pinned: PinnedAgent): boolean {
 
 /**
  * Returns whether checking or describing a call of this tool can block this process. The schema of
- * an MCP server cannot: it is checked in another thread.
+ * an MCP server or of the run's caller cannot: it is checked in another thread.
  */
 export function isSlowTool(known: ToolDefinition, pinned: PinnedAgent): boolean {
-  if (known.mcp !== undefined) return false;
+  if (known.mcp !== undefined || known.caller) return false;
   const tool = ifUnchanged(known, pinned.tools.get(known.name));
   if (tool?.kind !== undefined && tool.kind !== 'client') return false;
   if (tool?.describe !== undefined) return true;

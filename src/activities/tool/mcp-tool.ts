@@ -32,8 +32,8 @@ export function ifUnchanged(pinned: ToolDefinition, tool: Tool | undefined): Too
  * execution.
  */
 export function toPinnedInput(tool: ToolDefinition): z.ZodObject {
-  // zod cannot read every schema of an MCP server, so those have a separate check.
-  if (tool.mcp !== undefined) return argumentsOf(tool.parameters);
+  // zod cannot read every schema of an MCP server or of a caller, so those have a separate check.
+  if (tool.mcp !== undefined || tool.caller) return argumentsOf(tool.parameters);
   try {
     const schema = toZodType(tool.parameters);
     return schema instanceof z.ZodObject ? schema : z.looseObject({});

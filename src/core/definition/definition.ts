@@ -244,6 +244,13 @@ export interface TemplateUsed {
   readonly unfilled: string;
 }
 
+/** The tools that the caller of a run has added to those of its agent. */
+export interface CallerTools {
+  readonly names: readonly string[];
+  /** Hash of the definition without them. */
+  readonly without: string;
+}
+
 /** How a turn ends if no answer fits its output: as failed, or with the last answer unchanged. */
 export type OnInvalid = 'fail' | 'best_effort';
 
@@ -317,6 +324,8 @@ export interface AgentDefinition {
   readonly prompts?: Readonly<Record<string, PromptDefinition>>;
   /** The template of the instructions. */
   readonly template?: TemplateUsed;
+  /** Absent: the caller has added none. */
+  readonly callerTools?: CallerTools;
   /** The graph that decides what the run does; absent for an agent, whose model decides. */
   readonly graph?: GraphDefinition;
   /** SHA-256 (hex) of all fields above as canonical JSON. */

@@ -44,6 +44,8 @@ export interface ToolDefinition {
   readonly expiresMs?: number;
   /** For kind `client`: JSON schema of the client's result; absent: any value. */
   readonly result?: JsonObject;
+  /** For kind `client`: the run's own caller has defined the tool, not the author of the agent. */
+  readonly caller?: true;
   /** Maximum duration of one execution in ms. */
   readonly timeoutMs: number;
   /** Heartbeat timeout in ms: how soon the server notices that the worker has died. */
@@ -54,6 +56,16 @@ export interface ToolDefinition {
   readonly catalog?: CatalogEntry;
   /** The MCP server that the tool comes from, and that executes its calls. */
   readonly mcp?: McpOrigin;
+}
+
+/** A tool that the caller of a run defines and executes itself. */
+export interface ClientTool {
+  /** 1 to 64 letters, digits, `_`, and `-`. */
+  readonly name: string;
+  /** What tells the model what the tool does. */
+  readonly description?: string;
+  /** JSON schema of the arguments, of type `object`; default: no arguments. */
+  readonly parameters?: JsonObject;
 }
 
 /** See `ToolDefinition.kind`. */

@@ -3,6 +3,7 @@ import {
   type LimitName,
   type AgentDefinition,
   type AgentTexts,
+  type CallerTools,
   type Compaction,
   type LimitSet,
   type Limits,
@@ -135,6 +136,7 @@ const toolShape = fields<ToolDefinition>({
   undoMs: optional(amount),
   expiresMs: optional(amount),
   result: optional(jsonObject),
+  caller: optional(yes),
   timeoutMs: amount,
   heartbeatMs: amount,
   attempts: count,
@@ -227,5 +229,6 @@ export const definitionShape = fields<AgentDefinition>({
   ),
   prompts: optional(table(promptShape)),
   template: optional(fields<TemplateUsed>({ hash: text, unfilled: text })),
+  callerTools: optional(fields<CallerTools>({ names: list(text), without: text })),
   hash: text,
 });

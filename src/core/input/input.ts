@@ -17,6 +17,7 @@ import {
   type Limits,
 } from '../definition/definition.js';
 import { type Rule, rulesProblem } from '../definition/rules.js';
+import type { ClientTool } from '../definition/tool-definition.js';
 import {
   type Json,
   type JsonObject,
@@ -26,6 +27,7 @@ import {
   isObject,
   tooLong,
 } from '../text/json.js';
+import { fields, jsonObject, list, optional, text as textShape } from '../text/shape.js';
 import { show, toMs } from '../text/text.js';
 import { type CallOrigin, checkCalled } from '../transcript/call-result.js';
 import { blobShape } from '../transcript/message-shapes.js';
@@ -208,6 +210,8 @@ export interface RunInput {
    * fails where the run would otherwise be blocked. Default: the run waits until the model answers.
    */
   readonly modelAttempts?: number;
+  /** Tools that the caller defines and executes, beside those of the agent. */
+  readonly clientTools?: readonly ClientTool[];
 }
 
 /** A refused input. The problem names the field, the value, and the fix. */
@@ -225,6 +229,17 @@ const UNREADABLE = Symbol.for('perdure.unreadable');
 export function unreadable(message: string): object {
   return { [UNREADABLE]: message };
 }
+
+/** Whoever starts a run, and the worker that loads its agent, check the rest: `clientToolsProblem`. */
+const clientTools = optional(
+  list(
+    fields<ClientTool>({
+      name: textShape,
+      description: optional(textShape),
+      parameters: optional(jsonObject),
+    }),
+  ),
+);
 
 /**
  * The check of each field of a run's input; a field without one does not compile. A check that
@@ -259,6 +274,7 @@ const CHECKS: FieldChecks<RunInput> = {
   tenant: checkTenant,
   unattended: checkUnattended,
   modelAttempts: checkModelAttempts,
+  clientTools: (value) => clientTools(value, 'clientTools'),
 };
 
 /**

@@ -12,6 +12,7 @@ import type {
   RunReadsResult,
   RunToolResult,
 } from '../guards/recorded.js';
+import type { ClientTool } from '../definition/tool-definition.js';
 import type { AskReceipt } from '../input/inbox.js';
 import type { RunInput } from '../input/input.js';
 import type { PromptCall } from '../input/named-prompt.js';
@@ -48,6 +49,8 @@ export interface LoadAgentInput extends SpanPlace {
   readonly prompt?: PromptCall;
   /** The rules of the run's own input; absent once the run has an agent. */
   readonly rules?: readonly Rule[];
+  /** The tools of the run's own input. */
+  readonly clientTools?: readonly ClientTool[];
   /** The remaining budget of the caller. */
   readonly budget?: LimitSet;
   /** The run's context; present only if it is too large to send with every call. */
