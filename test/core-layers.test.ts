@@ -30,4 +30,14 @@ describe('the layers of the core', () => {
     expect(inside.length).toBeGreaterThan(200);
     expect(upward.map(({ from, to }) => `${from} -> ${to}`)).toEqual([]);
   });
+
+  test('let the loop of an agent be read without graphs and plans, which it knows by their hooks', () => {
+    const loop = ['reduce', 'on-reply', 'complete-batch', 'control', 'next-action'];
+    const known = inside.filter(
+      ({ from, to }) =>
+        loop.some((name) => from === `core/run/${name}.ts`) &&
+        ['graph', 'plan'].includes(layerOf(to)),
+    );
+    expect(new Set(known.map(({ to }) => to))).toEqual(new Set(['core/graph/hooks.ts']));
+  });
 });

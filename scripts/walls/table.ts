@@ -324,7 +324,11 @@ export const CORE_LAYERS: readonly Layer[] = [
   { folder: 'calls', holds: 'the calls of a reply: opened, executed, and completed' },
   { folder: 'guards', holds: 'checks of carried state and of recorded results' },
   { folder: 'plan', holds: 'plans: references, confirmation, and results' },
-  { folder: 'graph', holds: 'graphs: the walk over their nodes, and drawings' },
+  {
+    folder: 'graph',
+    holds:
+      'graphs: the walk over their nodes, drawings, and the hooks by which they take part in a turn',
+  },
   { folder: 'requests', holds: 'requests to people: raised, shown, answered, and refused' },
   { folder: 'run', holds: 'reduce and next action: what an event changes, and what comes next' },
   { folder: 'segments', holds: 'the first state of a segment, and migrations of older ones' },

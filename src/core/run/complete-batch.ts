@@ -1,13 +1,13 @@
 import { nameArtifacts } from '../calls/artifacts.js';
 import { findTool, guardsRepeats, notExecuted, openCalls } from '../calls/batch.js';
-import { countDenials, countVisitDenials } from '../calls/open-batch.js';
+import { countDenials } from '../calls/open-batch.js';
 import type { Budget, LimitSet } from '../definition/definition.js';
-import { finishDecided, finishNode, keepResults } from '../graph/run-node.js';
+import { hooksOf } from '../graph/hooks.js';
 import { budgetLeft, nextDeadline } from '../rules/limits.js';
 import { appendMessage, completed, endTurn, withTurn } from '../state/change.js';
 import type { RunState } from '../state/state.js';
 import { callSummary } from '../state/summaries.js';
-import { calledMs, isNodeBatch, nodeOfCall } from '../state/turn-definition.js';
+import { calledMs, nodeOfCall } from '../state/turn-definition.js';
 import { type Batch, type Turn, getOpenBatch } from '../state/turn.js';
 import { sha256Hex } from '../text/json.js';
 import { headOf } from '../text/text.js';
@@ -32,17 +32,17 @@ const REMEMBERED_CALLS = 1_000;
 export function completeBatch(state: RunState, at: number): RunState {
   const batch = getOpenBatch(state);
   if (batch === null) return state;
-  if (isNodeBatch(state))
-    return openCalls(state, batch).length > 0
-      ? state
-      : finishNode(countVisitDenials(state, batch), batch, at);
+  const hooks = hooksOf(state);
+  const worked = hooks?.worked(state, batch, at) ?? null;
+  if (worked !== null) return worked;
   const ended = endingCall(state, batch);
   if (ended === null && openCalls(state, batch).length > 0) return state;
   // The remaining calls of a sequential batch are dropped when its ending call succeeds.
   const parallel = state.config.definition.toolCalls === 'parallel';
   if (ended !== null && parallel && openCalls(state, batch).length > 0) return state;
   const closed = closeBatch(state, at, (call) => notExecuted(call, 'the turn ended before it'));
-  if (state.graph !== undefined) return finishDecided(closed, batch, at);
+  const executed = hooks?.executed(closed, batch, at) ?? null;
+  if (executed !== null) return executed;
   if (ended === null) return closed;
   return endTurn(
     closed,
@@ -71,8 +71,8 @@ export function closeBatch(
   at: number,
   missing: (call: ToolCall) => CallResult,
 ): RunState {
-  // The results of a graph's node are in the graph's state, not in the transcript.
-  if (isNodeBatch(state)) return withTurn(keepResults(state, at), { phase: { type: 'deciding' } });
+  const brokenOff = hooksOf(state)?.brokenOff(state, at) ?? null;
+  if (brokenOff !== null) return brokenOff;
   const named = nameArtifacts(state, getOpenBatch(state)?.calls.length);
   const batch = getOpenBatch(named);
   if (batch === null) return state;

@@ -1,13 +1,7 @@
-import { notExecuted } from '../calls/batch.js';
 import { openBatch } from '../calls/open-batch.js';
 import { type AgentDefinition, beginOf, fillText } from '../definition/definition.js';
-import type { GraphNode } from '../definition/node-kinds.js';
-import { failAtNode, leaveWith, namingNode } from '../graph/run-node.js';
-import { saved } from '../definition/node-work.js';
-import { leave } from '../graph/walk.js';
+import { hooksOf } from '../graph/hooks.js';
 import { byteLength, hasMessagesFor } from '../input/inbox.js';
-import { type Plan, planIn, planValue } from '../plan/plan.js';
-import { noteActions } from '../plan/results.js';
 import { composeAnswer } from '../rules/documents.js';
 import { reserve } from '../rules/limits.js';
 import { addReply } from '../rules/spending.js';
@@ -22,8 +16,8 @@ import {
   withTurn,
 } from '../state/change.js';
 import type { RunState } from '../state/state.js';
-import { currentDefinition, currentNode, isOfDecide } from '../state/turn-definition.js';
-import { type Batch, type Turn, closingReason, getOpenBatch, isRepairing } from '../state/turn.js';
+import { currentDefinition, currentNode } from '../state/turn-definition.js';
+import { type Turn, closingReason, isRepairing } from '../state/turn.js';
 import { headOf } from '../text/text.js';
 import { type ToolCall, callId } from '../transcript/messages.js';
 import {
@@ -34,111 +28,6 @@ import {
   toAssistantMessage,
 } from '../transcript/outcome.js';
 import { closeBatch, completeBatch } from './complete-batch.js';
-
-/**
- * Applies the decision of a `decide` node: a call, or a text. In `acting`, the call's batch is
- * open. If the exit leads to a node that does not execute the calls, they are dropped.
- */
-function followDecision(
-  state: RunState,
-  { reply, at }: { readonly reply: RecordedReply; readonly at: number },
-): RunState {
-  const node = currentNode(state);
-  const batch = getOpenBatch(state);
-  if (node === undefined) return state;
-  if (batch === null) {
-    return leaveByText(withTurn(state, { phase: { type: 'deciding' } }), node, { reply, at });
-  }
-  if (node.kind === 'plan' && node.planning === 'catalog') return notePlan(state, node, batch);
-  // A node with an output contract refuses the calls and asks the model again.
-  if (node.kind !== 'decide' || node.output !== undefined)
-    return closeBatch(state, at, (one) => notExecuted(one, 'no tool can be called here'));
-  const [call] = batch.calls;
-  const exit = node.exits.find(({ name }) => name === call?.name);
-  // The model receives the reason as the call's result and decides again.
-  if (exit === undefined)
-    return closeBatch(state, at, (one) => notExecuted(one, 'the graph has no exit for this tool'));
-  const left = leave(state, { exit: exit.name, at });
-  const next = currentNode(left);
-  if (next?.kind === 'tool' && isOfDecide(next) && next.tool === call?.name) return left;
-  const closed = closeBatch(state, at, (one) => notExecuted(one, 'the graph continued without it'));
-  return leave(closed, { exit: exit.name, at });
-}
-
-interface TextReply {
-  readonly reply: RecordedReply;
-  readonly at: number;
-}
-
-/** Leaves the node by a text without calls. */
-function leaveByText(state: RunState, node: GraphNode, { reply, at }: TextReply): RunState {
-  const { text } = reply;
-  switch (node.kind) {
-    case 'decide':
-      return leaveWith(state, node, { exit: 'text', patch: saved(node.save, text), at });
-    case 'answer':
-      return leaveWith(state, node, { exit: 'done', patch: saved(node.save, text), at });
-    case 'plan': {
-      const plan = { ...planIn(state.graph?.values ?? {}, node.save), answer: text };
-      return leavePlan(state, node, { plan, at });
-    }
-    default:
-      return state;
-  }
-}
-
-/** Leaves a `plan` node by `planned` if the plan has actions, else by `answered`. */
-function leavePlan(
-  state: RunState,
-  node: Extract<GraphNode, { kind: 'plan' }>,
-  { plan, at }: { readonly plan: Plan; readonly at: number },
-): RunState {
-  const patch = { [node.save]: planValue(plan) };
-  if (plan.actions.length > 0) return leaveWith(state, node, { exit: 'planned', patch, at });
-  const answer = saved(node.answer, plan.answer ?? '');
-  return leaveWith(state, node, { exit: 'answered', patch: { ...patch, ...answer }, at });
-}
-
-/**
- * Leaves a node with a reply that was checked against its contract. `parsed` is the node's last
- * allowed reply.
- */
-function followOutput(
-  state: RunState,
-  { parsed, at }: { readonly parsed: ParsedAnswer; readonly at: number },
-): RunState {
-  const node = currentNode(state);
-  const deciding = withTurn(state, { phase: { type: 'deciding' } });
-  if (node === undefined) return state;
-  if (!parsed.ok) {
-    const type = node.kind === 'plan' ? 'invalid_plan' : 'invalid_output';
-    const error = { type, message: parsed.problem };
-    return leaveWith(deciding, node, { exit: 'failed', error, at });
-  }
-  if (node.kind === 'plan') {
-    const plan = planIn({ plan: parsed.output }, 'plan');
-    return leavePlan(deciding, node, { plan, at });
-  }
-  const patch = node.kind === 'decide' ? saved(node.save, parsed.output) : {};
-  return leaveWith(deciding, node, { exit: 'done', patch, at });
-}
-
-/**
- * Records the actions of a message in the plan. Reads are executed; every other call gets its
- * result at once.
- */
-function notePlan(
-  state: RunState,
-  node: Extract<GraphNode, { kind: 'plan' }>,
-  batch: Batch,
-): RunState {
-  const { graph } = state;
-  if (graph === undefined) return state;
-  const noted = noteActions(state, node, batch);
-  const values = { ...graph.values, [node.save]: planValue(noted.plan) };
-  const planned = { ...state, graph: { ...graph, values } };
-  return withTurn(planned, { phase: { type: 'acting', batch: noted.batch } });
-}
 
 const PROBLEM_BYTES = 4 * 1024;
 
@@ -216,17 +105,22 @@ export function onReply(state: RunState, event: { reply: RecordedReply; at: numb
       phase: { type: 'acting', batch },
       ...limitHit(next, refused),
     });
-    return completeBatch(followDecision(opened, event), event.at);
+    const followed = hooksOf(opened)?.replied(opened, { ...event, close: closeBatch });
+    return completeBatch(followed ?? opened, event.at);
   }
   if (clippedBy !== null) return next;
   // Another message has joined the turn, so the turn ends only after that one is answered.
   if (reply.finish === 'stop' && hasMessagesFor(next.inbox, next.turn.number)) return next;
-  if (reply.finish === 'stop' && inGraph(next)) return followDecision(next, event);
+  const hooks = hooksOf(next);
+  if (reply.finish === 'stop') {
+    const followed = hooks?.replied(next, { ...event, close: closeBatch }) ?? null;
+    if (followed !== null) return followed;
+  }
   const end = answerEnd(next, reply);
+  if (hooks === null || currentNode(next) === undefined) return endTurn(next, end);
   const failure = { reason: end.reason, message: end.error ?? '', at: event.at };
-  if (currentNode(next) === undefined) return endTurn(next, end);
-  const error = namingNode(next, failure.message);
-  return failAtNode(next, failure) ?? endTurn(next, { ...end, error });
+  const error = hooks.named(next, failure.message);
+  return hooks.failed(next, failure) ?? endTurn(next, { ...end, error });
 }
 
 /**
@@ -236,13 +130,6 @@ export function onReply(state: RunState, event: { reply: RecordedReply; at: numb
 function withoutWithheld(state: RunState, { finish, calls = [] }: RecordedReply): RunState {
   const isWithheld = finish === 'filtered' || finish === 'refused';
   return isWithheld && calls.length === 0 ? leaveOut(state, 'message') : state;
-}
-
-/**
- * Whether the run is in a graph, where a text is an exit of the node and not the end of the turn.
- */
-function inGraph(state: RunState): boolean {
-  return currentNode(state) !== undefined;
 }
 
 /** Returns the turn's limit: the first one that it hit. */
@@ -363,7 +250,9 @@ function accept(
   const { text, blob } = reply;
   const next = appendMessage(dropRepairBranch(state), at, toAssistantMessage(reply));
   // The next node that requests an answer starts with all its attempts.
-  if (inGraph(next)) return followOutput(withTurn(next, { refusedAnswers: 0 }), { parsed, at });
+  const fresh = withTurn(next, { refusedAnswers: 0 });
+  const followed = hooksOf(next)?.answered(fresh, { parsed, at }) ?? null;
+  if (followed !== null) return followed;
   const answer = { reason: 'answer', answer: text, blob } as const;
   if (parsed.ok) return endTurn(next, completed(next, { ...answer, output: parsed.output }));
   if (keepsEffort(state)) {

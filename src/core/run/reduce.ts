@@ -8,12 +8,10 @@ import {
   notExecuted,
   openCalls,
 } from '../calls/batch.js';
-import { failAtNode, namingNode, nodeBatch, withConversation } from '../graph/run-node.js';
-import { beginPass, joinAnswer } from '../graph/walk.js';
+import { hooksOf } from '../graph/hooks.js';
 import { type Incoming, isAnonymous, namesIn, takeMessages } from '../input/inbox.js';
 import { misfitProblem, promptText } from '../input/named-prompt.js';
 import { joinSettings } from '../input/turn-settings.js';
-import { advancePlan } from '../plan/plan-batch.js';
 import { canCompact, compact } from '../rules/compaction.js';
 import { addDocuments, closingText, composeAnswer } from '../rules/documents.js';
 import { addReports, addSpent, addTokensUsed, countCalls } from '../rules/spending.js';
@@ -36,7 +34,7 @@ import {
   RECENT_TURNS,
   type RunState,
 } from '../state/state.js';
-import { currentNode, nodeOfCall } from '../state/turn-definition.js';
+import { nodeOfCall } from '../state/turn-definition.js';
 import {
   type Batch,
   type Interruption,
@@ -66,7 +64,7 @@ function beginTurn(state: RunState, at: number): RunState {
   const begun = joinMessages(fresh, at, false);
   const problem = textMisfit(state, taken);
   if (problem !== null) return endTurn(begun, failed(begun, { reason: 'input', message: problem }));
-  return beginPass(begun, { taken, at });
+  return hooksOf(begun)?.begun(begun, { taken, at }) ?? begun;
 }
 
 /**
@@ -168,7 +166,8 @@ export function reduce(state: RunState, event: RunEvent): RunState {
   const next = reduceEvent(state, event);
   const { phase } = next.turn;
   const isOver = phase.type === 'over' && phase !== state.turn.phase;
-  return isOver && next.graph !== undefined && 'at' in event ? joinAnswer(next, event.at) : next;
+  if (!isOver || !('at' in event)) return next;
+  return hooksOf(next)?.ended(next, event.at) ?? next;
 }
 
 function reduceEvent(state: RunState, event: RunEvent): RunState {
@@ -176,9 +175,9 @@ function reduceEvent(state: RunState, event: RunEvent): RunState {
     case 'turn-begun':
       return beginTurn(state, event.at);
     case 'node-begun':
-      return beginNode(state, event.at);
+      return completeBatch(hooksOf(state)?.entered(state, event.at) ?? state, event.at);
     case 'conversation-recorded':
-      return withConversation(state, event.run);
+      return hooksOf(state)?.conversed(state, event.run) ?? state;
     case 'messages-joined':
       return joinMessages(state, event.at);
     case 'documents-retrieved':
@@ -294,8 +293,9 @@ function modelFailed(
   }
   const dropped = dropRepairBranch(state);
   const next = refused === undefined ? dropped : leaveOut(dropped, refused);
-  const message = namingNode(next, event.message);
-  return failAtNode(next, event) ?? endTurn(next, failed(next, { ...event, message }));
+  const hooks = hooksOf(next);
+  const message = hooks?.named(next, event.message) ?? event.message;
+  return hooks?.failed(next, event) ?? endTurn(next, failed(next, { ...event, message }));
 }
 
 function timePassed(state: RunState, at: number): RunState {
@@ -325,21 +325,13 @@ function takeResult(state: RunState, result: CallResult): RunState {
     result,
   );
   const filled = withTurn(counted, { phase: { type: 'acting', batch: fillBatch(batch, result) } });
-  return nameArtifacts(advancePlan(filled));
+  return nameArtifacts(hooksOf(filled)?.progressed(filled) ?? filled);
 }
 
 /** Whether a result counts as a tool call. A graph node's own work does not. */
 function countsAsCall({ calls }: Batch, { id, executed }: CallResult): boolean {
   const call = calls.find((one) => one.id === id);
   return executed && (call === undefined || nodeOfCall(call) === null);
-}
-
-function beginNode(state: RunState, at: number): RunState {
-  const node = currentNode(state);
-  const { graph } = state;
-  if (node === undefined || graph === undefined) return state;
-  const batch = nodeBatch(state, { node, graph, at });
-  return completeBatch(advancePlan(withTurn(state, { phase: { type: 'acting', batch } })), at);
 }
 
 function isOpen({ calls, results }: Batch, id: string): boolean {
