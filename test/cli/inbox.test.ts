@@ -193,10 +193,10 @@ describe('a decision', () => {
     await refused;
     await rig.end(handle);
     await expect(perdure(deny, { id, request: 'r1', digest })).rejects.toThrow(
-      /^request: r1 of run \S+ was decided as approve by x at 20\S+Z, and cannot be decided again\. See: npx perdure status /,
+      /^request r1 of run \S+ was decided as approve by x at 20\S+Z, and cannot be decided again\. See: npx perdure status /,
     );
     const call = perdure(approve, { id, request: 'call_1_1_0', digest });
-    await expect(call).rejects.toThrow('request: r1 of run');
+    await expect(call).rejects.toThrow('request r1 of run');
     const { stdout } = await perdure(status, { id });
     expect(stdout).toMatch(/ approve r1 \(call_1_1_0\) +by x/);
   });

@@ -39,7 +39,10 @@ export async function openRequest(
   const decided = request === undefined ? decidedText(status, name) : null;
   if (decided !== null) {
     const see = await nextCommandFor(context, opened.run, ['status', run]);
-    throw new CommandError('no_request', `${decided.replace(/^request: /, '')}. See: ${see}`);
+    throw new CommandError(
+      'no_request',
+      `${decided.replace(/^request: /, 'request ')}. See: ${see}`,
+    );
   }
   await requireOpen(context, opened);
   if (request !== undefined) return { opened, request };
