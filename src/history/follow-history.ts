@@ -184,6 +184,11 @@ function endOfTurn({ turns, state }: Projection, turn: number): Reached | null {
   return (state?.turn.number ?? 0) > turn ? { type: 'forgotten', turn } : null;
 }
 
+/** Whether a run ends after the messages that it has accepted, because it was closed or canceled. */
+export function isEnding({ state }: Projection): boolean {
+  return state !== null && state.ending !== null;
+}
+
 /**
  * Returns the current target to follow in a run: the current turn, else the next one, else the end
  * of a run that is ending. Returns null for an open run that waits for a message.

@@ -9,6 +9,7 @@ import { cancel, close, pause, resume } from '../../src/cli/commands/pause.js';
 import { limits, type LimitsOptions } from '../../src/cli/commands/limits.js';
 import { send } from '../../src/cli/commands/send.js';
 import { status } from '../../src/cli/commands/status.js';
+import { transcript } from '../../src/cli/commands/transcript.js';
 import type { Command } from '../../src/cli/context.js';
 import { askRun } from '../../src/updates/ask.js';
 import type { RunStatus } from '../../src/core/state/status.js';
@@ -206,6 +207,43 @@ describe('close', () => {
     gate.barrier.release();
     expect(await handle.result()).toMatchObject({ reason: 'closed', answer: /^re: hold/ });
   });
+});
+
+test.each(['before it joins', 'meanwhile'])(
+  'attach follows a run that is closed %s through its waiting messages to its end',
+  async (when) => {
+    const { id, gate } = await held();
+    await askRun(rig.client, id, { message: 'the last' });
+    if (when !== 'meanwhile') await does(close, { id });
+    const place = ['--address', address, '--task-queue', rig.taskQueue];
+    const follower = command.here(['attach', id, ...place]);
+    await follower.prints(`run ${id}`);
+    if (when === 'meanwhile') await does(close, { id });
+    gate.barrier.release();
+    const end = await follower.ended;
+    expect({ code: end.code, stdout: end.stdout }).toEqual({ code: 0, stdout: 're: the last\n' });
+    expect(end.stderr).not.toContain('Follow it with');
+    expect(await statusOf(id)).toMatchObject({ status: 'done', turn: 2 });
+  },
+);
+
+test('the status of a run that has ended counts no message as queued', async () => {
+  const { handle, id } = await held();
+  await askRun(rig.client, id, { message: 'left' });
+  expect((await statusOf(id)).queued).toBe(1);
+  await handle.terminate('enough');
+  expect((await statusOf(id)).queued).toBe(0);
+});
+
+test('a run that ended before its first message offers no transcript, which says that it is empty', async () => {
+  const handle = await rig.start({ agent: 'a', open: true });
+  const id = handle.workflowId;
+  await untilStatus(handle, 'waiting_message');
+  expect((await does(close, { id })).stderr).toBe(`Run ${id} is closed.`);
+  expect((await does(status, { id })).stdout).not.toContain('transcript');
+  expect((await does(transcript, { id })).stderr).toBe('The run has no messages.');
+  const turns = await does(transcript, { id, turns: true });
+  expect(turns.stderr).toBe('No turn of the run has ended.');
 });
 
 describe('limits', () => {

@@ -202,6 +202,12 @@ describe('a printed command', () => {
           }
   });
 
+  test('does not offer the transcript of a run without messages', () => {
+    const facts = { id: 'r', isBlocked: false, isPaused: false, isIdle: false, hasWorker: true };
+    const ended = { ...facts, status: 'done', hasMessages: false } as const;
+    expect(runCommands(ended, NOW)).toEqual([]);
+  });
+
   test('does not offer an undo that is made, or whose time is over', () => {
     const facts = {
       id: 'r',

@@ -1,6 +1,13 @@
 import { WorkflowNotFoundError } from '@temporalio/client';
 import { visible } from '../../core/state/summaries.js';
-import { nextTarget } from '../../history/follow-history.js';
+import {
+  type FollowTarget,
+  type FollowedRun,
+  type Reached,
+  followSegments,
+  nextTarget,
+  reached,
+} from '../../history/follow-history.js';
 import { hasLiveWorker } from '../../temporal/pollers.js';
 import { cancelTurn, closeRun, pauseRun, resumeRun } from '../../updates/decide.js';
 import {
@@ -15,10 +22,9 @@ import { withWorker } from '../hosting/with-worker.js';
 import { deciderName } from '../input/option-parsers.js';
 import { withOptions } from '../input/options.js';
 import { type OpenedRun, requireOpenRun, requireWorker, startHint } from '../open-run.js';
-import { nextCommandFor, nextCommandOf } from '../reports/next-command.js';
+import { hasMessages, nextCommandFor, nextCommandOf } from '../reports/next-command.js';
 import { openLines, reportEnd, reportTurn } from '../reports/report-run.js';
 import { viewedRequests } from '../requests/show-request.js';
-import { followWithin } from '../run-view/follow-and-report.js';
 import { signalAllRuns } from '../../client/control.js';
 import { formatCount } from '../format/format.js';
 import { noteServer } from '../hosting/server-notes.js';
@@ -196,11 +202,11 @@ async function cancelCurrentTurn(
     if (context.options.json) context.out(JSON.stringify(line));
     return EXIT.completed;
   }
-  const { last, reached } = arrival;
+  const { last, how } = arrival;
   const ended = { id, runId: last.runId, view: last.view };
   const code =
-    reached.type === 'turn-ended'
-      ? await reportTurn(context, { ...reached.ended, ...ended })
+    how.type === 'turn-ended'
+      ? await reportTurn(context, { ...how.ended, ...ended })
       : await reportEnd(context, ended);
   if (isOpen) for (const line of await openLines(context, run)) context.note(line);
   return exitCode(context, code);
@@ -230,7 +236,7 @@ export const close: Command<{ readonly id: string; readonly by?: string }> = {
     const see = await nextCommandFor(context, run, [ended ? 'transcript' : 'attach', id]);
     context.note(
       ended
-        ? `Run ${visible(id)} is closed. Read its messages with: ${see}`
+        ? `Run ${visible(id)} is closed.${hasMessages(run.view) ? ` Read its messages with: ${see}` : ''}`
         : `Run ${visible(id)} accepts no more messages and ends after the messages it already has. Follow it with: ${see}`,
     );
     if (context.options.json) context.out(JSON.stringify({ id, closing: true, ended }));
@@ -300,4 +306,26 @@ async function controlAll(
   }
   if (context.options.json) context.out(JSON.stringify({ agent, ...result }));
   return failed > 0 ? EXIT.failed : EXIT.completed;
+}
+
+/** A run that has reached its target. */
+interface Arrival {
+  readonly last: FollowedRun;
+  readonly how: Reached;
+}
+
+/**
+ * Follows a run silently for a limited time. Returns null if it does not reach the target in time.
+ */
+async function followWithin(
+  { client, run }: OpenedRun,
+  until: FollowTarget,
+  { ms }: { readonly ms: number },
+): Promise<Arrival | null> {
+  const signal = AbortSignal.timeout(ms);
+  for await (const last of followSegments(client, { id: run.id, runId: run.runId, signal })) {
+    const how = reached(last.view, until);
+    if (how !== null) return { last, how };
+  }
+  return null;
 }

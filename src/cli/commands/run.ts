@@ -7,7 +7,7 @@ import type { RunStatusName } from '../../core/state/status.js';
 import { visible } from '../../core/state/summaries.js';
 import type { JsonObject } from '../../core/text/json.js';
 import type { Attachment } from '../../core/transcript/messages.js';
-import { nextTarget } from '../../history/follow-history.js';
+import { isEnding, nextTarget } from '../../history/follow-history.js';
 import { endOfRun } from '../../history/pending-work.js';
 import { type StartedRun, runIdProblem } from '../../updates/start.js';
 import {
@@ -345,11 +345,12 @@ export const attach: Command<AttachCommandOptions> = {
     const opened = await openRun(context, options.id);
     const { id, runId, view } = opened.run;
     if (endOfRun(opened.run) !== null) return await reportEnd(context, opened.run);
-    const until = nextTarget(view);
+    const until = isEnding(view) ? 'end' : nextTarget(view);
     if (until === null) return await reportIdle(context, opened);
     return await withHostedWorker(context, opened.run, async (host) => {
       const retriedUpTo = await awaitWorker(opened, host);
-      const handle = { id, runId, joined: opened.run, until, retriedUpTo, ...host };
+      const joined = { joined: opened.run, followsEnding: true, until } as const;
+      const handle = { id, runId, retriedUpTo, ...joined, ...host };
       return await followAndReport(context, handle, options);
     });
   },

@@ -93,6 +93,7 @@ async function printTurns(
   const log = await readTurns(client, run, archive);
   if (context.options.json) context.out(JSON.stringify(log));
   else for (const line of turnLines(log.turns, dataPalette(context))) context.out(line);
+  if (log.turns.length === 0) context.note('No turn of the run has ended.');
   if (log.incomplete) {
     context.note(
       `Some turns are missing: the server has deleted them, and the archive in ${context.home} does not have them.`,
@@ -118,10 +119,9 @@ async function printMessages(
   const shown = full
     ? await withFullText(messages, blobs, (reason) => context.note(`shown in part: ${reason}`))
     : messages;
-  if (run.view.state === null) {
-    context.note(
-      `The run has no messages: it ${run.view.ended ? 'never started' : 'has not started'}.`,
-    );
+  if (total === 0 && nodes.length === 0) {
+    const why = run.view.ended ? ': it never started' : ': it has not started';
+    context.note(`The run has no messages${run.view.state === null ? why : ''}.`);
   }
   if (calls) {
     printCalls(context, shown, { to, full });

@@ -5,6 +5,7 @@ import { commandLine, runCommands, withProgram, withTexts } from '../../core/req
 import type { RunStatus } from '../../core/state/status.js';
 import { printable, shellLine, shellWord, visibleJson } from '../../core/text/text.js';
 import { nextTarget } from '../../history/follow-history.js';
+import type { Projection } from '../../history/projection.js';
 import type { RunReading } from '../../history/read-run.js';
 import { redactMessage } from '../../secrets/redact.js';
 import { grpcCode } from '../../temporal/grpc.js';
@@ -150,6 +151,7 @@ export async function nextSteps(
     isBlocked: view.blocked.size > 0,
     isPaused: view.state?.paused === true,
     isIdle: nextTarget(view) === null,
+    hasMessages: hasMessages(view),
     hasWorker,
     canHost,
   };
@@ -158,6 +160,11 @@ export async function nextSteps(
     purpose,
   ]);
   return columns(await Promise.all(rows));
+}
+
+/** Whether `transcript` has something to print: a message, or the nodes of a graph. */
+export function hasMessages({ state }: Pick<Projection, 'state'>): boolean {
+  return state !== null && (state.transcript.next > 0 || state.graph !== undefined);
 }
 
 /**

@@ -7,8 +7,8 @@ import { visible } from '../../core/state/summaries.js';
 import {
   type FollowTarget,
   type FollowedRun,
-  type Reached,
   followSegments,
+  isEnding,
   reached,
 } from '../../history/follow-history.js';
 import { type Projection, createProjector, waitingFor } from '../../history/projection.js';
@@ -18,7 +18,6 @@ import { type CliContext, CommandError, type ExitCode } from '../context.js';
 import { palette } from '../format/format.js';
 import type { Hosting } from '../hosting/hosting.js';
 import { untilPublished } from '../hosting/with-worker.js';
-import type { OpenedRun } from '../open-run.js';
 import { nextCommandFor, runnableText } from '../reports/next-command.js';
 import {
   type LeftRun,
@@ -51,6 +50,8 @@ interface Watch {
   /** Digests of the requests that the person at the terminal has seen; null without a person. */
   readonly seen: ReadonlySet<string> | null;
   readonly until: FollowTarget;
+  /** Follow a run that is ending to its end, past the end of the turn. */
+  readonly followsEnding?: boolean;
   /** The run as it was when the command joined it; null for a run that was just started. */
   readonly joined: Pick<RunReading, 'events' | 'view'> | null;
   /** Do not show the past of a joined run again. */
@@ -329,6 +330,10 @@ async function watchWithPrompts(
   const stepLines = createStepLines(palette(context.color), await fixesFor(context, watch));
   for (;;) {
     const end = await watchRun(context, client, { ...watch, stepLines });
+    if (end.type === 'turn-ended' && run.followsEnding && isEnding(end.last.view)) {
+      watch = { ...continued(watch, end.last), until: 'end' };
+      continue;
+    }
     if (end.type !== 'requests') return end;
     for (const { run: id, digest } of end.requests) {
       seen.add(digest);
@@ -339,11 +344,14 @@ async function watchWithPrompts(
         },
       );
     }
-    const { runId, view } = end.last;
-    const retriedUpTo = runId === watch.runId ? watch.retriedUpTo : 0;
-    // The lines about its events have been shown.
-    watch = { ...watch, runId, joined: { view, events: [] }, retriedUpTo, knowsHeader: true };
+    watch = continued(watch, end.last);
   }
+}
+
+/** Returns the watch of the same run from where it was left. The lines until there have been shown. */
+function continued(watch: Watch, { runId, view }: FollowedRun): Watch {
+  const retriedUpTo = runId === watch.runId ? watch.retriedUpTo : 0;
+  return { ...watch, runId, joined: { view, events: [] }, retriedUpTo, knowsHeader: true };
 }
 
 /** Reports a run that has reached the target. */
@@ -373,26 +381,4 @@ async function stayUp(context: CliContext, id: string, interrupt: AbortSignal): 
   } finally {
     stdin.setRawMode(false);
   }
-}
-
-/** A run that has reached its target. */
-interface Arrival {
-  readonly last: FollowedRun;
-  readonly reached: Reached;
-}
-
-/**
- * Follows a run silently for a limited time. Returns null if it does not reach the target in time.
- */
-export async function followWithin(
-  { client, run }: OpenedRun,
-  until: FollowTarget,
-  { ms }: { readonly ms: number },
-): Promise<Arrival | null> {
-  const signal = AbortSignal.timeout(ms);
-  for await (const last of followSegments(client, { id: run.id, runId: run.runId, signal })) {
-    const end = reached(last.view, until);
-    if (end !== null) return { last, reached: end };
-  }
-  return null;
 }

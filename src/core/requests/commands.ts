@@ -294,6 +294,8 @@ export interface RunFacts extends Pick<RunStatus, 'id' | 'status' | 'grants' | '
   readonly isIdle: boolean;
   /** Whether a worker seems to be running. */
   readonly hasWorker: boolean;
+  /** Whether there are messages to read; default true. */
+  readonly hasMessages?: boolean;
   /** Whether a worker that a command hosts could continue the run; default true. */
   readonly canHost?: boolean;
 }
@@ -304,8 +306,10 @@ export interface RunFacts extends Pick<RunStatus, 'id' | 'status' | 'grants' | '
  */
 export function runCommands(run: RunFacts, now: number): readonly RunCommand[] {
   const { id, status, grants = [], undoable = [], isBlocked, isPaused, isIdle } = run;
-  const { hasWorker, canHost = true } = run;
-  if (!isOpenStatus(status)) return [{ words: ['transcript', id], purpose: 'read the messages' }];
+  const { hasWorker, hasMessages = true, canHost = true } = run;
+  if (!isOpenStatus(status)) {
+    return hasMessages ? [{ words: ['transcript', id], purpose: 'read the messages' }] : [];
+  }
   const [grant] = grants;
   const undo = undoable.findLast(({ state, until }) => state === undefined && until > now);
   return [

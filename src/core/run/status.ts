@@ -69,7 +69,8 @@ export function runStatus(state: RunState, { ended, run }: StatusContext): State
     turn: state.turn.number,
     step: stepsOf(state),
     segments: state.segments,
-    queued: state.inbox.waiting.length,
+    // No turn takes the messages that are left at the end of a run.
+    queued: ended === null ? state.inbox.waiting.length : 0,
     limits: config.limits,
     usage: state.total.usage,
     pending,
