@@ -47,6 +47,8 @@ export interface CliContext {
   /** Opens the stores of this home once, with the keys of the configuration. */
   stores(): Promise<Required<Stores>>;
   taskQueue(): Promise<string>;
+  /** Serves the console until the command ends. Returns its address; null if it cannot be served. */
+  console(): Promise<string | null>;
 }
 
 /** The exit codes of all commands. Scripts rely on the numbers. */

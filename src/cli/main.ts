@@ -76,12 +76,19 @@ export function createContext(options: GlobalOptions, env: NodeJS.ProcessEnv): O
   let server: Promise<ServerHandle> | undefined;
   let client: Promise<Client> | undefined;
   let stores: Promise<Required<Stores>> | undefined;
+  let console: Promise<string | null> | undefined;
   const color = isColorWanted(env);
   const json = options.json ?? false;
   const connect = async (request: ServerRequest): Promise<Client> => {
     const opened = await openConnection(context, request);
     closers.push(opened.close);
     return opened.client;
+  };
+  const serve = async (): Promise<string | null> => {
+    const { serveWhileFollowing } = await import('./hosting/serving.js');
+    const listening = await serveWhileFollowing(context);
+    if (listening !== null) closers.push(() => listening.close());
+    return listening?.url ?? null;
   };
   const context: OwnContext = {
     options,
@@ -100,6 +107,7 @@ export function createContext(options: GlobalOptions, env: NodeJS.ProcessEnv): O
       })),
     client: (request = {}) => (client ??= connect(request)),
     stores: () => (stores ??= openStoresOf(context)),
+    console: () => (console ??= serve()),
     async taskQueue() {
       if (options.taskQueue !== undefined) return options.taskQueue;
       return resolveTaskQueue(await context.config(), env);

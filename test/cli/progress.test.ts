@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { nextCommand } from '../../src/cli/reports/next-command.js';
 import type { CliContext } from '../../src/cli/context.js';
-import { reportInterrupted, runHeader, uiLink } from '../../src/cli/reports/report-run.js';
+import { reportInterrupted, runHeader } from '../../src/cli/reports/report-run.js';
+import { uiLink } from '../../src/cli/reports/run-pages.js';
 import { liveLine } from '../../src/cli/run-view/ticker.js';
 import {
   isColorWanted,

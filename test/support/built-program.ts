@@ -43,7 +43,7 @@ async function build(): Promise<string> {
   if (await exists(folder)) return folder;
   await forgetOthers();
   const draft = `${folder}.${process.pid}`;
-  for (const part of ['bin', 'scripts', 'package.json']) {
+  for (const part of ['bin', 'console', 'scripts', 'package.json']) {
     await cp(join(repository, part), join(draft, part), { recursive: true });
   }
   const dist = join(draft, 'dist');
@@ -81,7 +81,15 @@ async function digest(): Promise<string> {
   const hash = createHash('sha256');
   const parts = ['tsconfig.json', 'tsconfig.build.json', 'package.json'];
   for (const part of parts) hash.update(await readFile(join(repository, part)));
-  for (const part of ['bench', 'bin', 'scripts', 'src', 'test/support', 'test/fixtures/mcp']) {
+  for (const part of [
+    'bench',
+    'bin',
+    'console',
+    'scripts',
+    'src',
+    'test/support',
+    'test/fixtures/mcp',
+  ]) {
     const files = await readdir(join(repository, part), { recursive: true, withFileTypes: true });
     const paths = files
       .filter((file) => file.isFile())

@@ -25,15 +25,9 @@ import {
   watchCode,
   watchEventLoop,
 } from '../hosting/dev-process.js';
-import {
-  awaitServer,
-  catchInterrupt,
-  hostWorker,
-  PORT,
-  type Serving,
-  startServing,
-} from '../hosting/hosting.js';
+import { awaitServer, catchInterrupt, hostWorker } from '../hosting/hosting.js';
 import { metricsPlace } from '../hosting/metrics.js';
+import { PORT, type Serving, startServing } from '../hosting/serving.js';
 import { noteServer } from '../hosting/server-notes.js';
 import { CONFIG_NAMES, configFile } from '../input/load-config.js';
 import { withOptions } from '../input/options.js';

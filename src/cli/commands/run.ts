@@ -36,7 +36,7 @@ import {
   runSettings,
 } from '../input/run-settings.js';
 import { type OpenedRun, checkAgent, idTakenError, openRun, requireWorker } from '../open-run.js';
-import { nextCommand, nextCommandOf } from '../reports/next-command.js';
+import { nextCommand } from '../reports/next-command.js';
 import { haltedText, openLines, reportEnd, reportStarted } from '../reports/report-run.js';
 import { type FollowOptions, followAndReport } from '../run-view/follow-and-report.js';
 
@@ -97,11 +97,7 @@ export const run: Command<RunOptions> = {
     await checkHome(context);
     // Temporal's worker takes a moment to load; the server is located in parallel.
     import('../../worker/create-worker.js').catch(() => undefined);
-    const server = await context.server();
-    noteServer(context, server);
-    if (server.how === 'started') {
-      context.note(`See its runs in the console with: ${nextCommandOf(context, ['serve'])}`);
-    }
+    noteServer(context, await context.server());
     const client = await context.client();
     return await withHostedWorker(context, { taskQueue }, async (host) => {
       const started = await start(context, client, { input, taskQueue, place });

@@ -3,14 +3,8 @@ import { setFlagsFromString } from 'node:v8';
 import type { Config } from '../../config.js';
 import { type CliContext, type Command, EXIT, UsageError } from '../context.js';
 import { formatCount } from '../format/format.js';
-import {
-  awaitServer,
-  catchInterrupt,
-  createHosting,
-  PORT,
-  asUsage,
-  startServing,
-} from '../hosting/hosting.js';
+import { awaitServer, catchInterrupt, createHosting } from '../hosting/hosting.js';
+import { PORT, asUsage, startServing } from '../hosting/serving.js';
 import { visible } from '../../core/state/summaries.js';
 import { findServedAgent } from '../../temporal/pollers.js';
 import { metricsPlace } from '../hosting/metrics.js';

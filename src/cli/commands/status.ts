@@ -36,7 +36,7 @@ import {
   runnableStatus,
   runnableText,
 } from '../reports/next-command.js';
-import { uiLink } from '../reports/report-run.js';
+import { uiLink } from '../reports/run-pages.js';
 import { columnsOf, inboxLines, ownFixes, shownRequest } from '../requests/show-request.js';
 import { statusLines } from '../run-view/status-lines.js';
 

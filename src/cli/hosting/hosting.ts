@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import type { LogEntry } from '@temporalio/worker';
-import { LiveOptionsError, NoServerError, InputError } from '../../core/errors.js';
+import { LiveOptionsError, NoServerError } from '../../core/errors.js';
 import { visible } from '../../core/state/summaries.js';
 import { isObject } from '../../core/text/json.js';
 import { type LiveOptions, resolveLiveOptions } from '../../live/live-options.js';
@@ -9,7 +9,6 @@ import type { ServerHandle, ServerOptions } from '../../server/server-settings.j
 import type { RunningWorker } from '../../worker/create-worker.js';
 import type { WorkerOptions } from '../../worker/options.js';
 import { type CliContext, EXIT, type ServerRequest, UsageError } from '../context.js';
-import { osUser } from '../input/option-parsers.js';
 import { type MetricsPlace, asMetricsError } from './metrics.js';
 
 /**
@@ -346,55 +345,4 @@ export function catchInterrupt(): AbortSignal {
   const hadChannel = 'connected' in process;
   if (hadChannel && !process.connected) caught.abort();
   return caught.signal;
-}
-
-/** The port of `serve` and `dev`, unless they are given another one. */
-export const PORT = 8_788;
-
-/** The console and the API, served by this process. */
-export interface Serving {
-  readonly url: string;
-  readonly isVerified: boolean;
-  close(): Promise<void>;
-}
-
-/** Serves HTTP for the server of the context. Throws a `UsageError` if it cannot listen. */
-export async function startServing(
-  context: CliContext,
-  { host, port }: { readonly host: string; readonly port: number },
-): Promise<Serving> {
-  const [{ openClient }, { openServer: openDoors }, { listen }] = await Promise.all([
-    import('../../client/create-client.js'),
-    import('../../http/create-server.js'),
-    import('../../http/listen.js'),
-  ]);
-  const { env, home } = context;
-  const config = await context.config();
-  const client = await openClient({
-    client: await context.client(),
-    taskQueue: await context.taskQueue(),
-    config,
-    env,
-    home,
-  });
-  const server = await openDoors({
-    client,
-    config,
-    env,
-    localName: osUser(),
-    log: (line) => context.note(line),
-  });
-  try {
-    const { isVerified } = server;
-    const listening = await listen(server, { host, port });
-    return { url: listening.url, isVerified, close: () => listening.close() };
-  } catch (error) {
-    throw asUsage(error);
-  }
-}
-
-/** Returns an error about the options of a server as one of the command. */
-export function asUsage(error: unknown): unknown {
-  if (!InputError.isInstance(error)) return error;
-  return new UsageError(error.message.replace(/^(?=(?:host|port): )/, '--'), { cause: error });
 }

@@ -29,6 +29,7 @@ import {
 } from '../requests/show-request.js';
 import type { Screen } from '../run-view/live-text.js';
 import { nextCommandAbout, nextCommandFor } from './next-command.js';
+import { uiLink } from './run-pages.js';
 
 /** A run that has ended. */
 interface EndedRun {
@@ -174,12 +175,6 @@ export function runHeader(server: ServerHandle, id: string, paint: Palette): Run
       named ||= model !== null;
     },
   };
-}
-
-/** Returns the page of a run in the Temporal UI; null if no UI is known. */
-export function uiLink({ uiUrl, namespace }: ServerHandle, id: string): string | null {
-  if (uiUrl === null) return null;
-  return `${uiUrl}/namespaces/${encodeURIComponent(namespace)}/workflows/${encodeURIComponent(id)}`;
 }
 
 /**

@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { type Client, isGrpcServiceError } from '@temporalio/client';
 import { type OpenRequest, awaitsOnlyAgents, isIdle } from '../../client/requests.js';
 import { NoServerError } from '../../core/errors.js';
@@ -28,8 +27,8 @@ import {
   reportTurn,
   reportWaiting,
   runHeader,
-  uiLink,
 } from '../reports/report-run.js';
+import { noteConsole, stayUp } from '../reports/run-pages.js';
 import { promptForDecision } from '../requests/decide-at-terminal.js';
 import { viewedRequests, watchBelow } from '../requests/show-request.js';
 import { createLiveText, openScreen } from './live-text.js';
@@ -294,8 +293,19 @@ interface RunToFollow extends Omit<Watch, 'leaveWhenWaiting' | 'seen'> {
 
 type ReachedEnd = Extract<WatchEnd, { type: 'ended' | 'turn-ended' }>;
 
-/** Follows a run as far as the options specify, and reports its state. */
+/** Follows a run as far as the options specify, and reports its state. The console shows it meanwhile. */
 export async function followAndReport(
+  context: CliContext,
+  run: RunToFollow,
+  options: FollowOptions,
+): Promise<ExitCode> {
+  const later = await noteConsole(context, run.id);
+  const code = await follow(context, run, options);
+  if (later !== null) context.note(later);
+  return code;
+}
+
+async function follow(
   context: CliContext,
   run: RunToFollow,
   { wait, ui = false }: FollowOptions,
@@ -366,19 +376,4 @@ async function reportReached(
   const code = await reportTurn(context, { ...end.ended, id, runId, view, messageId });
   await reportOpen(context, left);
   return code;
-}
-
-/** Keeps the embedded server and the worker up until a key is pressed. */
-async function stayUp(context: CliContext, id: string, interrupt: AbortSignal): Promise<void> {
-  context.note(uiLink(await context.server(), id) ?? 'No Temporal UI is known.');
-  context.note('Press a key to exit.');
-  const { stdin } = process;
-  stdin.setRawMode(true);
-  try {
-    await once(stdin, 'data', { signal: interrupt });
-  } catch {
-    // An interrupt also ends the wait.
-  } finally {
-    stdin.setRawMode(false);
-  }
 }

@@ -1,0 +1,88 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { builtProgram } from '../support/built-program.js';
+import { commandLine } from '../support/command.js';
+import { openLocked, startChromium } from '../support/console-pages.js';
+import { serverHomes } from '../support/server-homes.js';
+
+const command = await commandLine();
+const homes = serverHomes();
+const LINK = /Console, while this command runs: (http:\/\/127\.0\.0\.1:\d+)\/#(\/run\/\S+)/;
+const LATER = /See it in the console with: .* serve/;
+let browser: Browser | null;
+
+beforeAll(async () => {
+  browser = await startChromium();
+});
+afterAll(async () => await browser?.close());
+
+/** An agent that replies once there is the file `go`. */
+const CONFIG = `import { existsSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { defineAgent, defineConfig } from 'perdure';
+const usage = { inputTokens: 1, outputTokens: 1, cachedTokens: 0 };
+const model = {
+  async call(_, { signal }) {
+    while (!existsSync('go')) await sleep(50, undefined, { signal });
+    return { text: 'went', calls: [], finish: 'stop', usage };
+  },
+};
+export default defineConfig({
+  agents: [defineAgent({ name: 'held', instructions: 'x', model: 'm' })],
+  models: { m: model },
+});
+`;
+
+/** The command in a pseudo-terminal, without a server that the user has named. */
+async function atTerminal(words: readonly string[], home: string) {
+  const program = [process.execPath, await builtProgram(), ...words].join(' ');
+  const terminal = spawn('script', ['-qefc', program, '/dev/null'], {
+    cwd: command.folder,
+    env: {
+      PATH: process.env['PATH'],
+      HOME: process.env['HOME'],
+      PERDURE_HOME: home,
+      PERDURE_SERVER: 'own',
+      TERM: 'xterm',
+      NO_COLOR: '1',
+    },
+  });
+  const exited = once(terminal, 'exit');
+  let shown = '';
+  terminal.stdout.setEncoding('utf8').on('data', (text: string) => (shown += text));
+  return { shown: () => shown, exited };
+}
+
+test('a run on the embedded server has a page while its command runs', async (context) => {
+  const home = await homes.freshHome();
+  await writeFile(join(command.folder, 'perdure.config.ts'), CONFIG);
+  const running = await atTerminal(['run', 'held', 'hello', '--id', 'mine'], home);
+  const [, url = '', hash = ''] = await vi.waitFor(
+    () => LINK.exec(running.shown()) ?? expect.unreachable(running.shown()),
+    { timeout: 60_000, interval: 50 },
+  );
+  expect(hash).toBe('/run/mine');
+  const { page, faults } = await openLocked(context, { browser, url, hash });
+  await page.locator('.step.user', { hasText: 'hello' }).waitFor();
+  await writeFile(join(command.folder, 'go'), '');
+  await page.locator('.answer', { hasText: 'went' }).waitFor();
+  const [code] = await running.exited;
+  expect(code).toBe(0);
+  expect(running.shown()).toMatch(LATER);
+  await expect(fetch(url)).rejects.toThrow('fetch failed');
+  expect(faults).toEqual([]);
+  await page.close();
+});
+
+test('a command whose output is JSON serves no page', async () => {
+  const home = await homes.freshHome();
+  const env = { PERDURE_HOME: home, PERDURE_SERVER: 'own' };
+  const words = ['run', 'files', 'hello', '--json', '--no-config'];
+  const { code, stderr } = await command.start(words, { env }).ended;
+  expect(code).toBe(0);
+  expect(stderr).not.toContain('onsole');
+});
