@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { hostname } from 'node:os';
 import { type Context, type Info, log } from '@temporalio/activity';
-import { ApplicationFailure } from '@temporalio/common';
+import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
 import type { ActivityProblem } from '../core/interpret/block.js';
 import type { Json, JsonObject } from '../core/text/json.js';
 import { formatDuration } from '../core/text/text.js';
@@ -143,16 +143,25 @@ export function problemFailure(
     readonly isRetryable?: boolean;
     /** Milliseconds before Temporal retries; absent: the interval of the retry policy. */
     readonly retryAfterMs?: number;
+    /** Let the SDK log no warning. */
+    readonly isSilent?: boolean;
   },
 ): ApplicationFailure {
-  const { type, isRetryable = false, retryAfterMs } = options;
+  const { type, isRetryable = false, retryAfterMs, isSilent = false } = options;
   return ApplicationFailure.create({
     type,
     message: problem.message,
     nonRetryable: !isRetryable,
     details: [problem],
     ...(retryAfterMs !== undefined && { nextRetryDelay: retryAfterMs }),
+    ...(isSilent && { category: ApplicationFailureCategory.BENIGN }),
   });
+}
+
+/** Creates the failure that refuses the input of a run. The run logs it. */
+export function refusedFailure(message: string, type: string): ApplicationFailure {
+  const problem = { type: 'failed', reason: 'input', message } as const;
+  return problemFailure(problem, { type, isSilent: true });
 }
 
 /**

@@ -29,7 +29,7 @@ import {
   keptBytes,
 } from '../tools/result/normalize.js';
 import type { ActivityDependencies } from './activity-context.js';
-import { problemFailure } from './attempt.js';
+import { refusedFailure } from './attempt.js';
 import { formatChunk } from './model/transcript-cache.js';
 import { withStorageMapping } from './storage-faults.js';
 
@@ -212,7 +212,7 @@ function throwRefused(error: unknown): never {
 }
 
 function refused(message: string): ApplicationFailure {
-  return problemFailure({ type: 'failed', reason: 'input', message }, { type: 'ForkRefused' });
+  return refusedFailure(message, 'ForkRefused');
 }
 
 /** Waits in ms before each further attempt to write. */

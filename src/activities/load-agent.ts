@@ -28,7 +28,13 @@ import { type KnownTools, ruleFindings } from '../validation/rule-names.js';
 import { modelsOf } from './model/fallback.js';
 import type { ResolvedModel } from '../models/model-entry.js';
 import type { ActivityDependencies } from './activity-context.js';
-import { THIS_WORKER, problemFailure, searchDelayMs, withHeartbeat } from './attempt.js';
+import {
+  THIS_WORKER,
+  problemFailure,
+  refusedFailure,
+  searchDelayMs,
+  withHeartbeat,
+} from './attempt.js';
 import { type ServerListing, mcpRules } from './mcp-rules.js';
 import { runKey } from './prompt.js';
 import { findStorageFault, withStorageMapping } from './storage-faults.js';
@@ -346,5 +352,5 @@ function unknownAgent(
 }
 
 function refused(message: string): ApplicationFailure {
-  return problemFailure({ type: 'failed', reason: 'input', message }, { type: 'AgentRefused' });
+  return refusedFailure(message, 'AgentRefused');
 }

@@ -5,6 +5,7 @@ import type {
   McpUsed,
   PromptDefinition,
 } from '../core/definition/definition.js';
+import { shorten } from '../core/text/text.js';
 import type { CatalogEntry, ToolDefinition } from '../core/definition/tool-definition.js';
 import { InputError } from '../core/errors.js';
 import type { ClientTool } from '../core/definition/tool-definition.js';
@@ -42,9 +43,7 @@ function catalogEntryOf({
     return { summary, category, actions };
   }
   const first = SENTENCE.exec(description.trim())?.[0] ?? '';
-  const line = first.replaceAll(/\s+/g, ' ');
-  const summary =
-    line.length > SUMMARY_CHARACTERS ? `${line.slice(0, SUMMARY_CHARACTERS - 1)}…` : line;
+  const summary = shorten(first.replaceAll(/\s+/g, ' '), SUMMARY_CHARACTERS);
   return { summary, category: 'other', actions: [effect === 'read' ? 'read' : 'write'] };
 }
 

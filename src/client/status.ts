@@ -6,7 +6,7 @@ import { type RunStatus, isOpenStatus } from '../core/state/status.js';
 import { visible } from '../core/state/summaries.js';
 import { nothingSpent } from '../core/state/turn.js';
 import { isObject } from '../core/text/json.js';
-import { headOf, show } from '../core/text/text.js';
+import { shorten, show } from '../core/text/text.js';
 import type { Outcome } from '../core/transcript/outcome.js';
 import {
   type FollowedSegment,
@@ -113,7 +113,7 @@ function stuckMessage(
 
 function shortError(error: string): string {
   const [line = ''] = error.split('\n');
-  return visible(line.length > MAX_ERROR ? `${headOf(line, MAX_ERROR)}…` : line);
+  return visible(shorten(line, MAX_ERROR));
 }
 
 /** Returns the status of a deleted run, which has ended whether or not the archive has its end. */

@@ -5,7 +5,7 @@ import type { GraphState, NodeVisits, RunState } from '../core/state/state.js';
 import { getOutcome } from '../core/state/turn.js';
 import { findNode, graphOf, nodeCallId } from '../core/state/turn-definition.js';
 import { type JsonObject, isObject, textField } from '../core/text/json.js';
-import { headOf } from '../core/text/text.js';
+import { shorten } from '../core/text/text.js';
 import type { Outcome } from '../core/transcript/outcome.js';
 import type { DurableStep } from './durable-steps.js';
 import { type Projection, visitKey } from './projection.js';
@@ -211,7 +211,7 @@ const SHOWN_ERRORS = 3;
 const ERROR_CHARACTERS = 300;
 
 function itemError(error: Readonly<Record<string, unknown>>): string {
-  return headOf(`${textField(error, 'type')}: ${textField(error, 'message')}`, ERROR_CHARACTERS);
+  return shorten(`${textField(error, 'type')}: ${textField(error, 'message')}`, ERROR_CHARACTERS);
 }
 
 /** Adds to the last end of a node what its visit has done. A visit beyond the maximum does nothing. */

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Hono } from 'hono';
 import { IdTakenError, InputError, RefusedError } from '../core/errors.js';
-import { show, visibleJson } from '../core/text/text.js';
+import { shorten, show, visibleJson } from '../core/text/text.js';
 import type { Outcome } from '../core/transcript/outcome.js';
 import { type Place, idPrefixOf, noWorker, openRun } from './access.js';
 import {
@@ -174,7 +174,7 @@ function readId(id: string): ResponsePlace {
 }
 
 function noResponse(id: string): HttpError {
-  return new HttpError(404, 'not_found', `there is no response "${id.slice(0, 100)}"`);
+  return new HttpError(404, 'not_found', `there is no response "${shorten(id, 100)}"`);
 }
 
 async function createResponse(context: GuardedContext, parts: DoorParts): Promise<Response> {

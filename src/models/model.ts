@@ -1,7 +1,7 @@
 import type { ModelSettings, ToolChoice } from '../core/definition/definition.js';
 import { PerdureError } from '../core/errors.js';
 import { type JsonObject, isObject } from '../core/text/json.js';
-import { TOKENS_PER_ATTACHMENT, estimateTokens } from '../core/text/text.js';
+import { TOKENS_PER_ATTACHMENT, shorten, estimateTokens } from '../core/text/text.js';
 import type {
   BlobRef,
   PromptMessage,
@@ -262,7 +262,7 @@ export function sample(text: string): string {
   const line = redactMessage(text)
     .replace(/[\p{Cc}\p{Cf}\s]+/gu, ' ')
     .trim();
-  return line.length <= SAMPLE_CHARACTERS ? line : `${line.slice(0, SAMPLE_CHARACTERS - 1)}…`;
+  return shorten(line, SAMPLE_CHARACTERS);
 }
 
 /**

@@ -18,7 +18,7 @@ import type { AttachedArtifact } from '../core/input/turn-context.js';
 import { workflowSummary } from '../core/run/details.js';
 import { visible } from '../core/state/summaries.js';
 import { type Json, type JsonObject, wellFormedJson } from '../core/text/json.js';
-import { show } from '../core/text/text.js';
+import { shorten, show } from '../core/text/text.js';
 import type { Attachment, SuppliedMessage } from '../core/transcript/messages.js';
 import { type GivenNames, givenMemo, hashedId } from '../temporal/stored-ids.js';
 import { hasSearchAttributes, isUnanswered, serverAddress, unreachable } from '../temporal/grpc.js';
@@ -142,9 +142,7 @@ export function runSummary({
   prompt = '',
   message = prompt,
 }: Pick<RunInput, 'agent' | 'message' | 'prompt'>): string {
-  const text = visible(message);
-  const cut = text.length > SUMMARY_CHARACTERS ? `${text.slice(0, SUMMARY_CHARACTERS - 1)}…` : text;
-  return workflowSummary(`${visible(agent)}: ${cut}`);
+  return workflowSummary(`${visible(agent)}: ${shorten(visible(message), SUMMARY_CHARACTERS)}`);
 }
 
 /** An agent from `defineAgent`, with the type of its output, or an agent's name. */

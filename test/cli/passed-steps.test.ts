@@ -241,3 +241,14 @@ test('a plan that a person has decided has who decided, what, and no node that l
     'node answer · done · 1 model call',
   ]);
 });
+
+test('a text that is cut in the line of a node ends with …', () => {
+  const message = 'x'.repeat(200);
+  const end = { type: 'node-ended', node: 'n', ms: 0 } as const;
+  const error = { node: 'n', type: 'error', message };
+  const failed = nodeLine({ ...end, exit: 'failed', patch: { error } }, paint);
+  expect(failed).toBe(`node n · failed · ${`error: ${message}`.slice(0, 79)}…`);
+  const items = { done: 0, total: 1, errors: [{ item: 1, message }] };
+  const each = nodeLine({ ...end, exit: 'some_failed', items }, paint);
+  expect(each).toBe(`node n · exit some_failed · 0 of 1 item · item 1: ${message.slice(0, 79)}…`);
+});

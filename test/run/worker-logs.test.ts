@@ -62,6 +62,16 @@ describe('the log of a worker', () => {
     ]);
   });
 
+  test('names a start that is refused once, with the reason', async () => {
+    const bot = defineAgent({ name: 'bot', instructions: 'x', model: 'm' });
+    await rig.worker([bot], { models: { m: scriptedModel([]) } });
+    const { handle } = await rig.run({ agent: 'bot', message: 'x', args: { order: 1 } });
+    await vi.waitFor(() => expect(warnings(handle.workflowId)).not.toEqual([]));
+    expect(warnings(handle.workflowId)).toEqual([
+      expect.stringMatching(/^the start of agent "bot" failed: input: args: /),
+    ]);
+  });
+
   test("names the user's own frames of each function that throws, and no others", async () => {
     const fail = (what: string): never => {
       throw new Error(`${what} is broken`);

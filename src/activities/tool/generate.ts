@@ -12,7 +12,7 @@ import type { Generated, GeneratedReply } from '../../core/guards/recorded.js';
 import { toUsage } from '../../core/rules/spending.js';
 import { itemOfCall, nodeOfCall } from '../../core/state/turn-definition.js';
 import { repairText } from '../../core/run/on-reply.js';
-import { headOf } from '../../core/text/text.js';
+import { shorten } from '../../core/text/text.js';
 import {
   type EmitDelta,
   isModelError,
@@ -234,7 +234,7 @@ async function answer(attempt: Attempt, calls: DecideCalls, given: unknown): Pro
     const reply = await live.during((onDelta) => calls.reply(request, digest, onDelta));
     const used = reply.usage ?? { ...estimateUsage(request, reply), estimated: true as const };
     const usage = toUsage(used, deps.models.resolve(model).price);
-    replies.push({ model, text: headOf(reply.text, SHOWN_CHARACTERS), usage });
+    replies.push({ model, text: shorten(reply.text, SHOWN_CHARACTERS), usage });
     try {
       assertAnswer(reply, model);
     } catch (error) {

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio';
 import type { Config } from '../../config.js';
 import { visible } from '../../core/state/summaries.js';
-import { printable, show } from '../../core/text/text.js';
+import { shorten, printable, show } from '../../core/text/text.js';
 import {
   type ChangedTool,
   type UsedTool,
@@ -91,7 +91,7 @@ export const mcp: Command<McpOptions> = {
 
 /** Shortens the transport's error about an invalid line, which may quote the whole line. */
 function oneLine(text: string): string {
-  return visible(text.replaceAll(/\s+/g, ' ')).slice(0, FAULT_CHARACTERS);
+  return shorten(visible(text.replaceAll(/\s+/g, ' ')), FAULT_CHARACTERS);
 }
 
 /**

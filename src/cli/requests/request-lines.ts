@@ -9,7 +9,7 @@ import { type Field, presentRequest, argumentTexts } from '../../core/requests/p
 import type { Standing } from '../../core/requests/refusal.js';
 import { formatBytes } from '../../core/state/summaries.js';
 import { isObject, parseJson } from '../../core/text/json.js';
-import { escapeArguments, headOf, printable, tailOf } from '../../core/text/text.js';
+import { shorten, escapeArguments, headOf, printable, tailOf } from '../../core/text/text.js';
 import type { Request } from '../../core/transcript/request.js';
 import {
   formatAgo,
@@ -53,7 +53,7 @@ const PLAIN_NAME = /^[A-Za-z_][\w-]*$/;
 export function argumentLines(json: string, { full, width }: ArgumentOptions): ShownArguments {
   const value = parseJson(json);
   if (!isObject(value)) {
-    const { text, cut } = shorten(
+    const { text, cut } = shortenJson(
       value === undefined ? printable(json) : escapeArguments(json),
       full,
     );
@@ -79,13 +79,13 @@ interface Shortened {
 }
 
 function oneArgument(name: string, value: unknown, full: boolean): Shortened {
-  const { text, cut } = shorten(JSON.stringify(value), full);
-  const label = shorten(PLAIN_NAME.test(name) ? name : JSON.stringify(name), full);
+  const { text, cut } = shortenJson(JSON.stringify(value), full);
+  const label = shortenJson(PLAIN_NAME.test(name) ? name : JSON.stringify(name), full);
   return { text: `${label.text}: ${text}`, cut: cut || label.cut };
 }
 
 /** Keeps the head and the tail, and states the size of the omitted part. */
-function shorten(json: string, full: boolean): Shortened {
+function shortenJson(json: string, full: boolean): Shortened {
   if (full || json.length <= HEAD + TAIL) return { text: escapeArguments(json), cut: false };
   const head = headOf(json, HEAD);
   const tail = tailOf(json, TAIL);
@@ -348,9 +348,7 @@ function fitAction({ described, given, order }: What, columns: number): PlanTabl
   const most = described === null ? LINES : LINES - 1;
   const line = (texts: readonly string[]): string => texts.join(', ') + order;
   const whole = fit(line(given), { columns, most });
-  const short = given.map((text) =>
-    text.length <= MAX_ARGUMENT ? text : `${headOf(text, MAX_ARGUMENT - 1)}…`,
-  );
+  const short = given.map((text) => shorten(text, MAX_ARGUMENT));
   const rest = whole.cut ? fit(line(short), { columns, most }) : whole;
   if (described === null) return { ...rest, cut: whole.cut };
   const first = fit(described, { columns, most: 1 });

@@ -6,7 +6,7 @@ import { waitingFor } from '../../history/projection.js';
 import { isOpenStatus, statusName, statusText, type RunStatus } from '../../core/state/status.js';
 import { visible, actorText } from '../../core/state/summaries.js';
 import { stepOfLimit } from '../../core/state/turn-definition.js';
-import { printable } from '../../core/text/text.js';
+import { headOf, printable } from '../../core/text/text.js';
 import { modelText } from '../reports/report-run.js';
 import { leftLines } from './step-lines.js';
 import {
@@ -238,7 +238,7 @@ function reportLines(reports: readonly AttemptReport[]): readonly string[] {
 function answerLines({ outcome }: RunStatus): readonly string[] {
   const answer = outcome?.answer ?? null;
   if (answer === null) return [];
-  const shown = printable(answer.slice(0, ANSWER_CHARACTERS)).split('\n');
+  const shown = printable(headOf(answer, ANSWER_CHARACTERS)).split('\n');
   const left = answer.length - ANSWER_CHARACTERS;
   return left > 0 ? [...shown, `… ${left} more characters`] : shown;
 }

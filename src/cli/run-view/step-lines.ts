@@ -4,7 +4,7 @@ import type { GraphState, RunState } from '../../core/state/state.js';
 import type { RunStatus } from '../../core/state/status.js';
 import { actorText, callSummary, formatBytes, visible } from '../../core/state/summaries.js';
 import { type JsonObject, isObject, textField } from '../../core/text/json.js';
-import { headOf, printable } from '../../core/text/text.js';
+import { shorten, printable } from '../../core/text/text.js';
 import { failureOf } from '../../core/transcript/call-result.js';
 import type { Message, UserMessage } from '../../core/transcript/messages.js';
 import type { DurableStep } from '../../history/durable-steps.js';
@@ -164,7 +164,7 @@ function itemParts(
   paint: Palette,
 ): readonly string[] {
   const reasons = errors.map(({ item, message }) =>
-    paint.red(`item ${item}: ${visible(headOf(message, MAX_MESSAGE))}`),
+    paint.red(`item ${item}: ${visible(shorten(message, MAX_MESSAGE))}`),
   );
   const more = total - done - errors.length;
   const rest = errors.length > 0 && more > 0 ? [`${more} more failed`] : [];
@@ -182,7 +182,7 @@ function workLines({ modelCalls, steps, attempts }: NodeEnd): readonly string[] 
 
 function errorLine(error: JsonObject): string {
   const line = `${textField(error, 'type')}: ${textField(error, 'message')}`;
-  return visible(headOf(line, MAX_MESSAGE));
+  return visible(shorten(line, MAX_MESSAGE));
 }
 
 /** Returns null if a message needs no line, and undefined while its step is incomplete. */
@@ -248,7 +248,7 @@ function bytesOf({ blob, text }: ToolMessage | UserMessage): number {
 function failureLine(result: ToolMessage): string | null {
   const failure = failureOf(result);
   if (failure === null) return null;
-  const message = headOf(failure.message, MAX_MESSAGE);
+  const message = shorten(failure.message, MAX_MESSAGE);
   return visible(message === '' ? failure.type : `${failure.type}: ${message}`);
 }
 

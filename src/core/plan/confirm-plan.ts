@@ -1,6 +1,6 @@
 import type { ConfirmedPlan } from '../state/state.js';
 import { type JsonObject, canonicalJson, isObject, parseJson } from '../text/json.js';
-import { escapeJson, headOf, printable, show } from '../text/text.js';
+import { shorten, escapeJson, headOf, printable, show } from '../text/text.js';
 import {
   EMPTY_PLAN,
   type Plan,
@@ -283,7 +283,7 @@ export function briefPlan(actions: readonly PlannedAction[], most: number): stri
 function briefAction({ id, tool, shown, asks }: PlannedAction): string {
   const what = printable(shown ?? tool).replaceAll(/[\n\t]/g, ' ');
   const text = `${asks === undefined ? ' ' : '!'} ${id}  ${what}`;
-  return text.length <= MAX_BRIEF ? text : `${headOf(text, MAX_BRIEF - 1)}…`;
+  return shorten(text, MAX_BRIEF);
 }
 
 /** Returns the text that a graph puts before a plan of so many actions; empty if there is none. */

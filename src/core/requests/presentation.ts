@@ -6,7 +6,7 @@ import { formatBytes } from '../state/summaries.js';
 import { nodeOfCall } from '../state/turn-definition.js';
 import { type AskingWork, isUndo } from '../state/work.js';
 import { isObject, parseJson } from '../text/json.js';
-import { escapeArguments, escapeJson, headOf, printable } from '../text/text.js';
+import { shorten, escapeArguments, escapeJson, headOf, printable } from '../text/text.js';
 import type { ToolCall } from '../transcript/messages.js';
 import type { Request, ServerAsk } from '../transcript/request.js';
 import { isYesOrNo, limitAmount, limitOption } from './commands.js';
@@ -170,8 +170,7 @@ const MAX_PLAN_CHARACTERS = 900;
 
 /** Returns the beginning of a text of a request for an inbox or a notice; `…` marks a cut. */
 export function noticeText(text: string): string {
-  if (text.length <= MAX_NOTICE_CHARACTERS) return text;
-  return `${headOf(text, MAX_NOTICE_CHARACTERS - 1)}…`;
+  return shorten(text, MAX_NOTICE_CHARACTERS);
 }
 
 /**

@@ -2,7 +2,7 @@ import { utf8ToBytes } from '@noble/hashes/utils.js';
 import type { AgentDefinition } from '../definition/definition.js';
 import type { Actor } from '../input/turn-context.js';
 import { type Json, isObject, parseJson } from '../text/json.js';
-import { headOf, printable } from '../text/text.js';
+import { shorten, printable } from '../text/text.js';
 import type { Message, RunArtifact, ToolCall } from '../transcript/messages.js';
 import type { Spent } from './turn.js';
 
@@ -59,7 +59,7 @@ function shortArguments(json: string): string {
   if (!isObject(value)) return '';
   const words = Object.values(value)
     .filter((item) => ['string', 'number', 'boolean'].includes(typeof item))
-    .map((item) => cut(String(item), ARGUMENT_CHARACTERS));
+    .map((item) => shorten(String(item), ARGUMENT_CHARACTERS));
   return words.join(' ');
 }
 
@@ -70,19 +70,13 @@ function shortArguments(json: string): string {
 export function visible(text: string): string {
   // An escape is never shorter than the character.
   const shown = printable(text.slice(0, 2 * SUMMARY_CHARACTERS)).replaceAll(/[\n\t]/g, ' ');
-  return cut(shown, SUMMARY_CHARACTERS);
+  return shorten(shown, SUMMARY_CHARACTERS);
 }
 
 /** Returns who acted, in words, and the interface that has verified it. */
 export function actorText({ by, door }: Actor): string {
   if (by === undefined) return 'an unnamed caller';
   return `${visible(by)}${door === undefined ? '' : ` (verified by ${visible(door)})`}`;
-}
-
-/** Cuts a text, never inside a surrogate pair. */
-function cut(text: string, characters: number): string {
-  if (text.length <= characters) return text;
-  return `${headOf(text, characters - 1)}…`;
 }
 
 const SHOWN = /^\[screenshot: [^\]\n]*\]\n?/;

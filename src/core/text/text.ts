@@ -20,6 +20,11 @@ export function tailOf(text: string, units: number): string {
   return text.slice(isLowHalf(text.charCodeAt(from)) ? from + 1 : from);
 }
 
+/** Returns at most the first `units` UTF-16 units of a text for people; `…` is the last one of a cut text. */
+export function shorten(text: string, units: number): string {
+  return text.length <= units ? text : `${headOf(text, units - 1)}…`;
+}
+
 /**
  * Returns the text without the last characters that `tail` matches, one unit at a time: an
  * expression such as `/x+$/` takes quadratic time.
@@ -149,7 +154,9 @@ const PROBLEM_CHARACTERS = 2_000;
 /** Returns a value for an error message: JSON, cut to 60 characters. */
 export function show(value: unknown): string {
   const json = jsonText(value);
-  return cut(json === undefined ? typeof value : escapeJson(json), SHOWN_CHARACTERS);
+  return wellFormed(
+    shorten(json === undefined ? typeof value : escapeJson(json), SHOWN_CHARACTERS + 1),
+  );
 }
 
 /** Returns the JSON of a value; undefined if it has none. Never throws. */
@@ -166,11 +173,7 @@ export function jsonText(value: unknown): string | undefined {
  * any length, and a lone surrogate in a failure would end the worker's process.
  */
 export function problemText(problem: string): string {
-  return cut(problem, PROBLEM_CHARACTERS);
-}
-
-function cut(text: string, characters: number): string {
-  return wellFormed(text.length <= characters ? text : `${headOf(text, characters)}…`);
+  return wellFormed(shorten(problem, PROBLEM_CHARACTERS + 1));
 }
 
 /** Formats a number with its noun: `1 file`, `2 files`. */

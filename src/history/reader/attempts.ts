@@ -3,7 +3,7 @@ import type { Failure } from '../../core/run/events.js';
 import { nodeOfCall } from '../../core/state/turn-definition.js';
 import { WORK } from '../../core/state/work.js';
 import { isObject } from '../../core/text/json.js';
-import { headOf } from '../../core/text/text.js';
+import { shorten } from '../../core/text/text.js';
 import type { ToolCall } from '../../core/transcript/messages.js';
 import type { AttemptFailure, AttemptReport, Retried } from '../../core/transcript/outcome.js';
 import type { HistoryEvent } from '../history-event.js';
@@ -63,7 +63,7 @@ export function attemptFailure(
   { attempt, at }: Pick<AttemptFailure, 'attempt' | 'at'>,
 ): AttemptFailure {
   const type = timedOut ? { type: 'timeout' } : {};
-  return { attempt, at, ...type, message: headOf(message, MAX_MESSAGE) };
+  return { attempt, at, ...type, message: shorten(message, MAX_MESSAGE) };
 }
 
 /** Adds failed attempts of one activity to those of earlier ones. A report has the time. */

@@ -212,13 +212,13 @@ export function recordTurnMemo(turn: number, outcome: Outcome): void {
 
 /**
  * Counts a turn that has ended, and logs one that has failed, in one line without texts of the
- * conversation. The SDK adds the run, and drops both during a replay.
+ * conversation. Only why input was refused is in no other line. The SDK adds the run, and drops both during a replay.
  */
 export function reportTurn(run: RunContext, outcome: Outcome): void {
   const { number } = run.state.turn;
   if (run.reported === number) return;
   run.reported = number;
-  const { status, reason } = outcome;
+  const { status, reason, error = '' } = outcome;
   const { agent } = run.input;
   const tenant = tenantOf(run.input) ?? '';
   metricMeter
@@ -227,5 +227,6 @@ export function reportTurn(run: RunContext, outcome: Outcome): void {
   if (status !== 'failed') return;
   // A run whose input is refused has no turn yet.
   const what = number === 0 ? 'the start' : `turn ${number}`;
-  log.warn(`${what} of agent "${agent}" failed: ${reason}`);
+  const why = reason === 'input' && error !== '' ? `: ${error.replaceAll(/\s+/g, ' ')}` : '';
+  log.warn(`${what} of agent "${agent}" failed: ${reason}${why}`);
 }
