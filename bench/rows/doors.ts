@@ -42,6 +42,11 @@ const DOORS: Readonly<Record<string, (url: string) => Promise<Response>>> = {
     const chat = { id: randomUUID(), trigger: 'submit-message', messages };
     return post(`${url}/v1/ui/speaking`, chat);
   },
+  'ag-ui': (url) => {
+    const messages = [{ id: randomUUID(), role: 'user', content: openingMessage(SPOKEN) }];
+    const thread = { threadId: randomUUID(), runId: randomUUID(), messages };
+    return post(`${url}/v1/ag-ui/speaking`, thread);
+  },
 };
 
 /** By the clock that all three processes share. */
