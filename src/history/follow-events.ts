@@ -64,6 +64,20 @@ export async function* followEvents(
   }
 }
 
+/** Yields the durable events of a run that have happened, as far as the server keeps them. Rejects with a `NoRunError`. */
+export async function* pastEvents(
+  client: Client,
+  id: string,
+): AsyncGenerator<DurableEvent, void, undefined> {
+  const { runId: newest, historyLength } = await describeRun(client, id);
+  const runId = await oldestKeptSegment(client, id, newest);
+  const { signal } = new AbortController();
+  for await (const next of followSteps(client, { id, runId, signal })) {
+    yield* next.steps;
+    if (next.runId === newest && next.event.id >= historyLength) return;
+  }
+}
+
 /** Returns the events after an offset, which is in the same segment as these or in an earlier one. */
 export function stepsAfter({ runId, steps }: EventSteps, after: Offset): readonly DurableEvent[] {
   if (after.runId !== runId) return steps;

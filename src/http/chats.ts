@@ -12,6 +12,7 @@ import { BlobError } from '../storage/blob-store.js';
 import { type Place, noWorker, openRun, unseen } from './access.js';
 import type { DoorParts } from './api-routes.js';
 import { HttpError } from './errors.js';
+import type { ClientTools } from './input-fields.js';
 import { type Caller, createHandlers, ownId, startFor } from './handlers.js';
 import { type Principal, rightsOf } from './principals.js';
 
@@ -44,13 +45,23 @@ export function runOf(
 export async function beginOrResume(
   place: Place,
   caller: Caller,
-  { agent, run }: { readonly agent: string; readonly run: string },
+  {
+    agent,
+    run,
+    clientTools = [],
+  }: {
+    readonly agent: string;
+    readonly run: string;
+    /** Those of the client, with which the run starts. */
+    readonly clientTools?: ClientTools;
+  },
 ): Promise<void> {
   const { principal } = caller;
   const found = await openRun(place, { principal, right: 'read', run }).catch(unseen);
   if (found?.isOwn) return requireAgent(agent, found.agent);
   requireServed(place, caller, agent);
-  await startFor(place, caller, { agent, id: run, open: true });
+  const tools = clientTools.length > 0 && { clientTools };
+  await startFor(place, caller, { agent, id: run, open: true, ...tools });
 }
 
 /**

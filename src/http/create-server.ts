@@ -34,7 +34,7 @@ import {
 import { MCP_PATH, addMcpRoute } from './mcp.js';
 import { addOpenAiRoutes, inFormOf } from './openai.js';
 import { authenticator, hasKeys } from './principals.js';
-import { readResponseId, responseId } from './response-encoder.js';
+import { readResponseId, responseId } from './response-ids.js';
 import { addUiRoutes } from './ui-stream.js';
 import { OPERATIONS, type Operation, pathFields } from './operations.js';
 

@@ -68,7 +68,9 @@ export function actorOfCaller({ principal, door }: Pick<Caller, 'principal' | 'd
 const [MAX_GROUPS, MAX_GROUP_CHARACTERS] = [100, 200];
 
 /** Returns the groups of a caller as a decision records them: those that deciders can name. */
-function groupsOfCaller({ principal, door }: Caller): { readonly groups?: readonly string[] } {
+export function groupsOfCaller({ principal, door }: Caller): {
+  readonly groups?: readonly string[];
+} {
   const groups = principal.groups
     .filter((name) => name.length <= MAX_GROUP_CHARACTERS)
     .slice(0, MAX_GROUPS);

@@ -60,6 +60,9 @@ export const START_INPUT = {
     .describe('tools that the caller executes: each call is a request `client_tool`'),
 };
 
+/** The tools of a caller, as a request has them. */
+export type ClientTools = NonNullable<z.output<(typeof START_INPUT)['clientTools']>>;
+
 /** The fields of a decision in each interface that takes perdure's own form. */
 export const DECISION_INPUT = {
   request: z.string().min(1),

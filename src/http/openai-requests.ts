@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { InputError } from '../core/errors.js';
-import { canonicalJson, sha256Hex } from '../core/text/json.js';
+import { canonicalJson, isObject, sha256Hex } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
 import type { SuppliedMessage } from '../core/transcript/messages.js';
 import { newRunId } from '../updates/start.js';
@@ -10,6 +10,9 @@ import { type Place, idPrefixOf, openRun, unseen } from './access.js';
 import { viewOf } from './chats.js';
 import { HttpError } from './errors.js';
 import { type Caller, startFor } from './handlers.js';
+import type { ClientTools } from './input-fields.js';
+import type { CallOutput } from './openai-answers.js';
+import { TOOL_FIELDS } from './openai-tools.js';
 import { idOfOperation } from './starts.js';
 
 const parts = z.array(
@@ -22,6 +25,25 @@ const said = z.looseObject({
     'expected user or assistant; the instructions are those of the agent',
   ),
   content: z.union([z.string(), parts], 'expected text, or parts of text'),
+});
+
+/** What a client remembers of a call; only the run knows what was called. */
+const called = z.looseObject({ type: z.enum(['function_call', 'reasoning']) });
+const output = z.looseObject({
+  type: z.literal('function_call_output'),
+  call_id: z.string(),
+  output: z.union([z.string(), parts], 'expected text, or parts of text'),
+});
+const chatOutput = z.looseObject({
+  role: z.literal('tool'),
+  tool_call_id: z.string(),
+  content: z.union([z.string(), parts], 'expected text, or parts of text'),
+});
+/** A message of an assistant that calls tools has no text. */
+const chatCalls = z.looseObject({
+  role: z.literal('assistant'),
+  content: z.union([z.string(), parts]).nullish(),
+  tool_calls: z.array(z.unknown()).min(1),
 });
 
 const ignored = z.unknown().optional();
@@ -45,13 +67,17 @@ const common = {
   stream: z.boolean().nullish(),
   temperature: z.number().nullish(),
   top_p: z.number().nullish(),
+  ...TOOL_FIELDS,
   ...WITHOUT_EFFECT,
 };
 
 /** The body of `POST /v1/responses`. */
 export const responseBody = z.strictObject({
   ...common,
-  input: z.union([z.string(), z.array(said)], 'expected text, or a list of messages'),
+  input: z.union(
+    [z.string(), z.array(z.union([output, called, said]))],
+    'expected text, or a list of messages and results of calls',
+  ),
   background: z.boolean().nullish(),
   previous_response_id: z.string().nullish(),
   conversation: z.union([z.string(), z.looseObject({ id: z.string() })]).nullish(),
@@ -59,10 +85,59 @@ export const responseBody = z.strictObject({
 
 export type ResponseBody = z.output<typeof responseBody>;
 
+const chatItem = z.unknown().transform((value, context) => {
+  const role = isObject(value) ? value['role'] : undefined;
+  const calls = role === 'assistant' && isObject(value) && value['tool_calls'] != null;
+  const read = (role === 'tool' ? chatOutput : calls ? chatCalls : said).safeParse(value);
+  if (read.success) return read.data;
+  for (const { path, message } of read.error.issues) {
+    context.addIssue({ code: 'custom', path, message });
+  }
+  return z.NEVER;
+});
+
 /** The body of `POST /v1/chat/completions`. */
-export const chatBody = z.strictObject({ ...common, messages: z.array(said).min(1) });
+export const chatBody = z.strictObject({ ...common, messages: z.array(chatItem).min(1) });
+
+export type ChatBody = z.output<typeof chatBody>;
 
 type Said = z.output<typeof said>;
+type Item = Said | z.output<typeof output> | z.output<typeof called>;
+type ChatItem = Said | z.output<typeof chatOutput> | z.output<typeof chatCalls>;
+
+/** What a request says: the results of calls that the client has executed, or messages. */
+export interface Spoken {
+  readonly messages: readonly SuppliedMessage[];
+  /** The results at the end of what is said; empty if a message is the last. */
+  readonly outputs: readonly CallOutput[];
+  /** Whether there are results before the last message. */
+  readonly hasEarlier: boolean;
+}
+
+/** Reads the input of a response. */
+export function spokenIn(input: string | readonly Item[]): Spoken {
+  if (typeof input === 'string') return spoken([{ role: 'user', content: input }]);
+  return spoken(
+    input.map((item) => {
+      if (!('type' in item) || item.type === undefined || item.type === 'message') return item;
+      if (item.type !== 'function_call_output') return null;
+      return { callId: item['call_id'], output: textOf(item['output']) };
+    }),
+  );
+}
+
+/** Reads the messages of a chat completion. */
+export function spokenInChat(messages: readonly ChatItem[]): Spoken {
+  return spoken(
+    messages.map((item) => {
+      if (item.role === 'tool') {
+        return { callId: item['tool_call_id'], output: textOf(item.content) };
+      }
+      // A call without a text is what the run knows already.
+      return item.content == null || textOf(item.content) === '' ? null : item;
+    }),
+  );
+}
 
 /** Reads a body. Throws an `InputError` that names the first fault. */
 export function readOpenAi<T>(schema: z.ZodType<T>, body: unknown): T {
@@ -72,19 +147,33 @@ export function readOpenAi<T>(schema: z.ZodType<T>, body: unknown): T {
   const place = issue?.path.join('.') ?? '';
   if (issue?.code === 'unrecognized_keys') {
     throw new InputError(
-      `${issue.keys[0]}: not supported: the model, the tools, and the instructions are those of the agent; omit it`,
+      `${issue.keys[0]}: not supported: the model and the instructions are those of the agent; omit it`,
     );
   }
   throw new InputError(`${place || 'body'}: ${issue?.message ?? 'not valid'}`);
 }
 
-/** Returns the messages of a request. What it says of an assistant counts as said by the sender. */
-export function messagesOf(input: string | readonly Said[]): readonly SuppliedMessage[] {
-  if (typeof input === 'string') return [{ role: 'user', text: input }];
-  return input.map(({ role, content }) => ({
-    role,
-    text: typeof content === 'string' ? content : content.map(({ text }) => text).join('\n'),
-  }));
+type Spoke = { readonly role: 'user' | 'assistant'; readonly content?: unknown };
+
+/** What it says of an assistant counts as said by the sender. */
+function spoken(items: readonly (Spoke | CallOutput | null)[]): Spoken {
+  const known = items.filter((item) => item !== null);
+  const last = known.findLastIndex((item) => 'role' in item);
+  const outputs = known.filter((item) => 'callId' in item);
+  const trailing = known.slice(last + 1).filter((item) => 'callId' in item);
+  return {
+    messages: known.flatMap((item) =>
+      'role' in item ? [{ role: item.role, text: textOf(item.content) }] : [],
+    ),
+    outputs: trailing,
+    hasEarlier: outputs.length > trailing.length,
+  };
+}
+
+function textOf(content: unknown): string {
+  if (typeof content === 'string') return content;
+  const read = parts.safeParse(content);
+  return (read.data ?? []).map(({ text }) => text).join('\n');
 }
 
 interface Sampling {
@@ -135,17 +224,27 @@ export async function startOnce(
     readonly open: boolean;
     readonly isRetry: boolean;
     readonly sampling: Sampling;
+    readonly clientTools: ClientTools;
   },
 ): Promise<string> {
-  const { model, messages, open, sampling } = given;
+  const { model, messages, open, sampling, clientTools } = given;
   const { principal } = caller;
   const isKnown = place.agents.length === 0 || place.agents.some(({ name }) => name === model);
   if (!isKnown || !principal.may('start', { agent: model })) throw noModel(model);
   const [only] = messages;
   const text = messages.length === 1 && only ? { message: only.text } : { messages: [...messages] };
-  const fields = { agent: model, ...text, ...settingsOf(sampling), ...(open && { open }) };
+  const tools = clientTools.length > 0 && { clientTools };
+  const fields = {
+    agent: model,
+    ...text,
+    ...settingsOf(sampling),
+    ...(open && { open }),
+    ...tools,
+  };
   if (caller.operationKey !== null) return (await startFor(place, caller, fields)).id;
-  const content = canonicalJson([principal.name, model, messages.map((one) => ({ ...one })), open]);
+  const sent = messages.map((one) => ({ ...one }));
+  const added = tools === false ? [] : [JSON.stringify(tools)];
+  const content = canonicalJson([principal.name, model, sent, open, ...added]);
   const idPrefix = `${idPrefixOf(place, caller)}ai-${sha256Hex(content).slice(0, HASH_DIGITS)}-`;
   const recent = recentStarts(place);
   const tried = given.isRetry ? recent.get(idPrefix) : undefined;

@@ -1,18 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import type { Hono } from 'hono';
+import type { ReadStatus } from '../client/requests.js';
 import { IdTakenError, InputError, RefusedError } from '../core/errors.js';
+import { visible } from '../core/state/summaries.js';
 import { shorten, show, visibleJson } from '../core/text/text.js';
-import type { Outcome } from '../core/transcript/outcome.js';
 import { type Place, idPrefixOf, noWorker, openRun } from './access.js';
-import {
-  type DoorParts,
-  answerJson,
-  callerOf,
-  openRunStream,
-  readBody,
-  whileRead,
-} from './api-routes.js';
-import { beginOrResume, requireAgent } from './chats.js';
+import { type DoorParts, answerJson, callerOf, readBody, whileRead } from './api-routes.js';
+import { beginOrResume, requireAgent, viewOf } from './chats.js';
 import { type ErrorAnswer, HttpError } from './errors.js';
 import type { Guarded, GuardedContext } from './guard.js';
 import {
@@ -22,30 +16,25 @@ import {
   openToCancel,
   resultWithin,
 } from './handlers.js';
+import type { ClientTools } from './input-fields.js';
+import { answerCalls, runOfCalls } from './openai-answers.js';
+import { completeChat } from './openai-chat.js';
 import {
-  chatBody,
+  type Spoken,
   isRetry,
   messageId,
-  messagesOf,
   nextMessageId,
   noModel,
   readOpenAi,
   type ResponseBody,
   responseBody,
+  spokenIn,
   startOnce,
 } from './openai-requests.js';
-import {
-  type ResponseEvent,
-  eventAfter,
-  type ResponsePlace,
-  readResponseId,
-  responseEncoder,
-  responseId,
-  toResponse,
-  readState,
-  withWholeAnswer,
-  withWholeText,
-} from './response-encoder.js';
+import { clientToolsOf, mayCallClient, requireSameTools, requireTools } from './openai-tools.js';
+import { type ResponseEvent, eventAfter, toResponse } from './response-encoder.js';
+import { type ResponsePlace, clientCallId, readResponseId } from './response-ids.js';
+import { readState, responseEvents, waitForPart } from './response-state.js';
 import { sseEvent, sseResponse } from '../live/sse.js';
 
 /** Paths of OpenAI's API, whose errors have OpenAI's form. */
@@ -148,14 +137,38 @@ async function opened(
   return { id, caller };
 }
 
-/** Rejects with an `HttpError` (404) if a run has no such turn. */
+/** Returns the status of a run. Rejects with an `HttpError` (404) if the run has no such turn, or no such request. */
 async function requireTurn(
-  { api }: Pick<Place, 'api'>,
-  { run, turn: asked }: ResponsePlace,
+  place: Place,
+  { run, turn: asked, after = 0 }: ResponsePlace,
   name: string,
-): Promise<void> {
-  const { turn, queued } = await api.status(run);
+): Promise<ReadStatus> {
+  const status = await place.api.status(run);
+  const { turn, queued } = status;
   if (asked > Math.max(1, turn + queued)) throw noResponse(name);
+  if (after > 0 && after > ((await viewOf(place, run)).state?.requests ?? 0)) {
+    throw noResponse(name);
+  }
+  return status;
+}
+
+/**
+ * Rejects with a `RefusedError` if the run waits for calls of the client, which a new message would not
+ * answer.
+ */
+async function refuseUnexecuted(
+  place: Place,
+  { run, id, pending }: { readonly run: string; readonly id: string } & Pick<ReadStatus, 'pending'>,
+): Promise<void> {
+  const waiting = pending.filter(({ kind }) => kind === 'client_tool');
+  if (waiting.length === 0) return;
+  const { state } = await viewOf(place, run);
+  // The client sends the message again whose turn has made the calls.
+  if (state?.inbox.seen.some(([seen]) => seen === id)) return;
+  const names = waiting.map(({ call = '' }) => clientCallId({ run, call })).join(', ');
+  throw new RefusedError(
+    `input: the run waits for the results of ${visible(names)}; send them as function_call_output first`,
+  );
 }
 
 /** Returns the sequence number after which a stream begins; -1 for its beginning. */
@@ -189,36 +202,67 @@ async function createResponse(context: GuardedContext, parts: DoorParts): Promis
   return await whileRead(context, parts, async (over) => {
     const id = await beginResponse(place, caller, body, again);
     if (body.stream === true) return await streamResponse(parts, { id, after: -1, over });
-    await resultWithin(place, { ...id, signal: over.signal, waitMs });
+    const isNew = body.previous_response_id == null && body.conversation == null;
+    const mayPause = !isNew || mayCallClient(place, body.model, clientToolsOf(body.tools));
+    const { signal } = over;
+    if (mayPause) await waitForPart(place, id, { signal, waitMs });
+    else await resultWithin(place, { ...id, signal, waitMs });
     const state = await readState(place, id);
     over.abort();
     return answerJson(toResponse(state));
   });
 }
 
-/** Starts the run of a response, or sends the next message of its conversation. */
+/** Starts the run of a response, sends the next message of its conversation, or answers its calls. */
 async function beginResponse(
   place: Place,
   caller: Caller,
   { model, previous_response_id: previous, conversation, ...rest }: ResponseBody,
   again: boolean,
 ): Promise<ResponsePlace> {
-  const messages = messagesOf(rest.input);
+  const spoken = spokenIn(rest.input);
+  const clientTools = clientToolsOf(rest.tools);
+  requireTools(place, model, clientTools);
+  const { principal } = caller;
+  const id = typeof conversation === 'string' ? conversation : conversation?.id;
   if (previous != null) {
     const before = readId(previous);
-    const { principal } = caller;
-    const { agent } = await openRun(place, { principal, right: 'talk', run: before.run });
+    const { run } = before;
+    const { agent } = await openRun(place, { principal, right: 'talk', run });
     requireAgent(model, agent);
-    await requireTurn(place, before, previous);
+    const status = await requireTurn(place, before, previous);
+    const { messages, outputs } = onlyOne(spoken);
+    const answered = { run, model, outputs, clientTools };
+    if (outputs.length > 0) return await answerCalls(place, caller, answered);
+    await requireSameTools(place, run, clientTools);
     const key = nextMessageId(caller, { previous, messages });
-    return await sendNext(place, caller, { run: before.run, id: key, messages });
+    await refuseUnexecuted(place, { run, id: key, pending: status.pending });
+    return await sendNext(place, caller, { run, id: key, messages });
   }
-  const id = typeof conversation === 'string' ? conversation : conversation?.id;
   if (id != null) {
-    return await inConversation(place, caller, { model, conversation: id, messages, again });
+    const given = { model, conversation: id, spoken: onlyOne(spoken), clientTools, again };
+    return await inConversation(place, caller, given);
   }
-  const given = { model, messages, open: true, isRetry: again, sampling: rest };
+  const { messages, outputs } = spoken;
+  if (outputs.length > 0) {
+    const run = runOfCalls(outputs);
+    return await answerCalls(place, caller, { run, model, outputs, clientTools });
+  }
+  if (messages.length === 0) throw new InputError('input: expected a message, got none');
+  const given = { model, messages, open: true, isRetry: again, sampling: rest, clientTools };
   return { run: await startOnce(place, caller, given), turn: 1 };
+}
+
+/** Throws an `InputError` for results of calls together with messages: they would be different turns. */
+function onlyOne(spoken: Spoken): Spoken {
+  const { messages, outputs, hasEarlier } = spoken;
+  if (hasEarlier || (outputs.length > 0 && messages.length > 0)) {
+    throw new InputError(
+      'input: expected results of calls or messages, got both; send the message after the response to the results',
+    );
+  }
+  if (messages.length > 0 || outputs.length > 0) return spoken;
+  throw new InputError('input: expected a message or results of calls, got none');
 }
 
 /** Sends the next message of a conversation. The same `id` is the same message. */
@@ -228,7 +272,7 @@ async function sendNext(
   given: {
     readonly run: string;
     readonly id: string;
-    readonly messages: ReturnType<typeof messagesOf>;
+    readonly messages: Spoken['messages'];
   },
 ): Promise<ResponsePlace> {
   const { run, id, messages } = given;
@@ -251,22 +295,28 @@ async function inConversation(
   given: {
     readonly model: string;
     readonly conversation: string;
-    readonly messages: ReturnType<typeof messagesOf>;
+    readonly spoken: Spoken;
+    readonly clientTools: ClientTools;
     readonly again: boolean;
   },
 ): Promise<ResponsePlace> {
-  const { model, conversation, messages, again } = given;
+  const { model, conversation, spoken, clientTools, again } = given;
+  const { messages, outputs } = spoken;
   const [, name = ''] = /^conv_([\w-]{1,100})$/.exec(conversation) ?? [];
   if (name === '') throw new HttpError(404, 'not_found', 'there is no such conversation');
   const run = `${idPrefixOf(place, caller)}conversation-${name}`;
-  await beginOrResume(place, caller, { agent: model, run }).catch((error: unknown) => {
+  const answered = { run, model, outputs, clientTools };
+  if (outputs.length > 0) return await answerCalls(place, caller, answered);
+  await beginOrResume(place, caller, { agent: model, run, clientTools }).catch((error: unknown) => {
     if (!IdTakenError.isInstance(error)) throw error;
     throw new IdTakenError(
       `conversation: expected one of your own, got ${show(conversation)}, whose run another request has started; create a new one`,
       { cause: error },
     );
   });
+  await requireSameTools(place, run, clientTools);
   const id = await messageId(place, caller, { run, messages, isRetry: again });
+  await refuseUnexecuted(place, { run, id, pending: (await place.api.status(run)).pending });
   return await sendNext(place, caller, { run, id, messages });
 }
 
@@ -278,98 +328,16 @@ async function streamResponse(
     over,
   }: { readonly id: ResponsePlace; readonly after: number; readonly over: AbortController },
 ): Promise<Response> {
-  const state = await readState(place, id);
-  const stream = await openRunStream(place, { run: id.run, over });
-  const encoder = responseEncoder(state);
   const block = (event: ResponseEvent): string => {
     const rest = eventAfter(event, after);
     return rest === null ? '' : sseEvent({ event: rest.type, data: visibleJson(rest) });
   };
+  const events = await responseEvents(place, id, over);
   async function* blocks(): AsyncGenerator<string, void, undefined> {
-    yield encoder.begin().map(block).join('');
-    for await (const batch of stream.batches) {
-      for (const step of batch) {
-        const { events, isOver } = encoder.advance(await withWholeText(step, place.blobs));
-        const text = events.map(block).join('');
-        if (text !== '') yield text;
-        if (isOver) return;
-      }
+    for await (const batch of events) {
+      const text = batch.map(block).join('');
+      if (text !== '') yield text;
     }
   }
   return sseResponse(blocks(), { over, readMs: limits.readMs });
-}
-
-const FINISHED = {
-  completed: 'stop',
-  stopped: 'length',
-  cancelled: 'stop',
-  failed: 'stop',
-} as const;
-
-async function completeChat(context: GuardedContext, parts: DoorParts): Promise<Response> {
-  const { place, limits, waitMs } = parts;
-  const caller = callerOf(context, parts);
-  const body = readOpenAi(chatBody, await readBody(context));
-  const again = isRetry(context.req.header('x-stainless-retry-count'));
-  const messages = messagesOf(body.messages);
-  const given = { model: body.model, messages, open: false, isRetry: again, sampling: body };
-  return await whileRead(context, parts, async (over) => {
-    const { signal } = over;
-    const run = await startOnce(place, caller, given);
-    const created = Math.floor(Date.now() / 1_000);
-    const base = { id: `chatcmpl-${responseId({ run, turn: 1 })}`, created, model: body.model };
-    if (body.stream === true) {
-      return sseResponse(chatChunks(place, { run, base, signal }), { over, readMs: limits.readMs });
-    }
-    const ended = await resultWithin(place, { run, signal, waitMs });
-    over.abort();
-    if (ended === null) throw notEnded(run);
-    const outcome = await withWholeAnswer(ended, place.blobs);
-    if (outcome.status === 'failed') throw new HttpError(500, 'unexpected', failureOf(outcome));
-    const message = { role: 'assistant', content: outcome.answer ?? '', refusal: null };
-    const choice = { index: 0, message, finish_reason: FINISHED[outcome.status], logprobs: null };
-    const usage = usageOf(outcome);
-    return answerJson({ ...base, object: 'chat.completion', choices: [choice], usage });
-  });
-}
-
-function notEnded(run: string): HttpError {
-  return new HttpError(504, 'not_ended', `run "${run}" has not ended yet; it goes on`, {
-    fix: `GET /v1/runs/${encodeURIComponent(run)}/result waits for its end; /v1/responses runs in the background`,
-    headers: { 'x-should-retry': 'false' },
-  });
-}
-
-function failureOf(outcome: Outcome): string {
-  return outcome.error ?? `the run has failed: ${outcome.reason}`;
-}
-
-function usageOf({ usage }: Outcome) {
-  return {
-    prompt_tokens: usage.inputTokens,
-    completion_tokens: usage.outputTokens,
-    total_tokens: usage.inputTokens + usage.outputTokens,
-  };
-}
-
-async function* chatChunks(
-  { api }: Place,
-  {
-    run,
-    base,
-    signal,
-  }: { readonly run: string; readonly base: object; readonly signal: AbortSignal },
-): AsyncGenerator<string, void, undefined> {
-  const chunk = (delta: object, finish: string | null = null): string => {
-    const choices = [{ index: 0, delta, finish_reason: finish, logprobs: null }];
-    return sseEvent({ data: visibleJson({ ...base, object: 'chat.completion.chunk', choices }) });
-  };
-  yield chunk({ role: 'assistant', content: '' });
-  for await (const content of api.text(run, { turn: 1, signal })) yield chunk({ content });
-  const outcome = await api.result(run, { signal });
-  if (outcome.status === 'failed') {
-    const error = { message: failureOf(outcome), type: 'server_error', code: null, param: null };
-    yield sseEvent({ data: visibleJson({ error }) });
-  } else yield chunk({}, FINISHED[outcome.status]);
-  yield sseEvent({ data: '[DONE]' });
 }

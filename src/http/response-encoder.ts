@@ -1,25 +1,12 @@
-import type { Outcome } from '../core/transcript/outcome.js';
-import type { BlobRef } from '../core/transcript/messages.js';
+import type { ToolCall } from '../core/transcript/messages.js';
+import type { Outcome, Usage } from '../core/transcript/outcome.js';
+import type { Request } from '../core/transcript/request.js';
 import type { StreamEvent } from '../live/stream.js';
-import type { BlobStore } from '../storage/blob-store.js';
-import type { Place } from './access.js';
+import { type ResponsePlace, clientCallId, responseId } from './response-ids.js';
+import { createPauseReader } from './response-pauses.js';
 
-/** A turn of a run, as a response of OpenAI's API. Its id says both, so no table is needed. */
-export interface ResponsePlace {
-  readonly run: string;
-  readonly turn: number;
-}
-
-export function responseId({ run, turn }: ResponsePlace): string {
-  return `resp_${turn}_${Buffer.from(run).toString('base64url')}`;
-}
-
-/** Returns the place that an id names; null if it is none. */
-export function readResponseId(id: string): ResponsePlace | null {
-  const [, turn, run] = /^resp_([1-9]\d{0,8})_([\w-]{1,4000})$/.exec(id) ?? [];
-  if (turn === undefined || run === undefined) return null;
-  return { run: Buffer.from(run, 'base64url').toString(), turn: Number(turn) };
-}
+/** The counts of a usage that clients see. */
+type TokenUsage = Pick<Usage, 'inputTokens' | 'outputTokens' | 'cachedTokens' | 'reasoningTokens'>;
 
 /** What is known of a response. `texts`: one for each reply of the model, empty if it has none. */
 export interface ResponseState {
@@ -28,7 +15,12 @@ export interface ResponseState {
   /** Unix time in seconds. */
   readonly createdAt: number;
   readonly texts: readonly string[];
+  /** The calls that the client executes, with which the response has ended; none if it has not. */
+  readonly calls: readonly ToolCall[];
+  /** Null: the turn goes on. */
   readonly outcome: Outcome | null;
+  /** What the replies have used; null: that is unknown, or the outcome says it. */
+  readonly usage: TokenUsage | null;
   readonly isBackground: boolean;
   readonly previous: string | null;
 }
@@ -56,6 +48,23 @@ function itemOf({ turn }: ResponsePlace, index: number, text: string | null) {
   };
 }
 
+/** Returns a call as an item of a response. `isDone`: its arguments are sent. */
+function callItemOf({ run, turn }: ResponsePlace, call: ToolCall, isDone: boolean) {
+  return {
+    id: `fc_${turn}_${call.id}`,
+    type: 'function_call',
+    status: isDone ? 'completed' : 'in_progress',
+    call_id: clientCallId({ run, call: call.id }),
+    name: call.name,
+    arguments: isDone ? argumentsOf(call) : '',
+  };
+}
+
+/** Returns what the client executes: the arguments as the tool gets them. */
+export function argumentsOf({ parsed, arguments: written }: ToolCall): string {
+  return parsed?.arguments ?? written;
+}
+
 function partOf(text: string) {
   return { type: 'output_text', text, annotations: [], logprobs: [] };
 }
@@ -69,21 +78,27 @@ const STATUSES = {
 
 /** Returns a response in OpenAI's form. */
 export function toResponse(state: ResponseState) {
-  const { place, model, createdAt, texts, outcome, isBackground, previous } = state;
-  const usage = outcome?.usage;
+  const { place, model, createdAt, texts, calls, outcome, isBackground, previous } = state;
+  const usage = place.after === undefined ? (outcome?.usage ?? state.usage) : state.usage;
+  const isPaused = calls.length > 0;
+  const messages = texts.map((text, index) => itemOf(place, index, text));
   const failure = outcome?.error ?? outcome?.reason ?? '';
   return {
     id: responseId(place),
     object: 'response',
     created_at: createdAt,
-    status: outcome === null ? 'in_progress' : STATUSES[outcome.status],
+    status: isPaused ? 'completed' : outcome === null ? 'in_progress' : STATUSES[outcome.status],
     background: isBackground,
     error: outcome?.status === 'failed' ? { code: 'server_error', message: failure } : null,
     incomplete_details: outcome?.status === 'stopped' ? { reason: 'max_output_tokens' } : null,
     instructions: null,
     metadata: { run: place.run, ...(outcome && { reason: outcome.reason }) },
     model,
-    output: outcome === null ? [] : texts.map((text, index) => itemOf(place, index, text)),
+    output: isPaused
+      ? [...messages, ...calls.map((call) => callItemOf(place, call, true))]
+      : outcome === null
+        ? []
+        : messages,
     parallel_tool_calls: true,
     temperature: null,
     top_p: null,
@@ -205,39 +220,99 @@ function replyItems(place: ResponsePlace) {
   };
 }
 
-/** Turns the events of one turn into those of a response. */
-export function responseEncoder(given: Omit<ResponseState, 'texts' | 'outcome'>) {
-  const { turn } = given.place;
-  const items = replyItems(given.place);
+/** Returns the events of the calls with which a response ends. `first`: the place of the first one. */
+function callEvents(
+  place: ResponsePlace,
+  calls: readonly ToolCall[],
+  first: number,
+): readonly ResponseEvent[] {
+  return calls.flatMap((call, at) => {
+    const index = first + at;
+    const [start, end] = [startOf(index), startOf(index + 1)];
+    const item = callItemOf(place, call, true);
+    const about = { item_id: item.id, output_index: index };
+    const text = item.arguments;
+    const added = { output_index: index, item: callItemOf(place, call, false) };
+    const written = start + 2 + Math.min(text.length, RANGE - 10);
+    return [
+      toEvent('response.output_item.added', start, added),
+      toEvent('response.function_call_arguments.delta', written, { ...about, delta: text }),
+      toEvent('response.function_call_arguments.done', end - 3, {
+        ...about,
+        name: call.name,
+        arguments: text,
+      }),
+      toEvent('response.output_item.done', end - 2, { output_index: index, item }),
+    ];
+  });
+}
+
+/** Returns the events of what a step says of the replies of a turn. */
+function replyEvents(
+  items: ReturnType<typeof replyItems>,
+  step: StreamEvent,
+  turn: number,
+): readonly ResponseEvent[] {
+  switch (step.type) {
+    case 'delta':
+      return step.turn === turn && step.kind === 'text' ? items.write(step.text) : [];
+    case 'superseded':
+      if (step.turn === turn) items.void();
+      return [];
+    case 'gap':
+      if (step.turn === turn) items.lose();
+      return [];
+    case 'model-replied':
+      return step.message.turn === turn ? items.close(step.message.text) : [];
+    case 'answer-refused':
+      return step.message.turn === turn ? items.close('') : [];
+    default:
+      return [];
+  }
+}
+
+/** Turns the events of one turn, or of a part of it, into those of a response. */
+export function responseEncoder(
+  given: Omit<ResponseState, 'texts' | 'outcome' | 'calls' | 'usage'>,
+) {
+  const { place } = given;
+  const { turn } = place;
+  const items = replyItems(place);
+  const pauses = createPauseReader(place);
   const { texts } = items;
-  const stateOf = (outcome: Outcome | null): ResponseState => ({ ...given, texts, outcome });
+  let usage: TokenUsage | null = null;
+  let last: ResponseState | null = null;
+  const stateOf = (outcome: Outcome | null, calls: readonly ToolCall[] = []): ResponseState => ({
+    ...given,
+    texts,
+    usage,
+    outcome,
+    calls,
+  });
+  const pause = (calls: readonly ToolCall[]): readonly ResponseEvent[] => {
+    const before = items.drop();
+    const events = callEvents(place, calls, texts.length);
+    last = stateOf(null, calls);
+    const sequence = startOf(texts.length + calls.length + 1);
+    const response = toResponse(last);
+    return [...before, ...events, toEvent('response.completed', sequence, { response })];
+  };
   const end = (outcome: Outcome): ResponseEvent[] => {
     const { status } = outcome;
     // The same whether a reply is in progress or, in a stream that is read again, is not known any more.
     const sequence = startOf(texts.length + 1);
     const [answer] = withAnswer(texts, outcome).slice(texts.length);
-    const last = answer === undefined ? items.drop() : items.close(answer);
+    const closed = answer === undefined ? items.drop() : items.close(answer);
     const type = status === 'cancelled' ? 'failed' : STATUSES[status];
-    const response = toResponse(stateOf(outcome));
-    return [...last, toEvent(`response.${type}`, sequence, { response })];
+    last = stateOf(outcome);
+    const response = toResponse(last);
+    return [...closed, toEvent(`response.${type}`, sequence, { response })];
   };
   const eventsOf = (step: StreamEvent): readonly ResponseEvent[] => {
-    switch (step.type) {
-      case 'delta':
-        return step.turn === turn && step.kind === 'text' ? items.write(step.text) : [];
-      case 'superseded':
-        if (step.turn === turn) items.void();
-        return [];
-      case 'gap':
-        if (step.turn === turn) items.lose();
-        return [];
-      case 'model-replied':
-        return step.message.turn === turn ? items.close(step.message.text) : [];
-      case 'answer-refused':
-        return step.message.turn === turn ? items.close('') : [];
-      default:
-        return [];
+    if (step.type === 'model-replied' || step.type === 'answer-refused') {
+      if (step.message.turn === turn) usage = sumOf(usage, step.usage);
     }
+    return replyEvents(items, step, turn);
   };
   return {
     begin(): readonly ResponseEvent[] {
@@ -254,68 +329,29 @@ export function responseEncoder(given: Omit<ResponseState, 'texts' | 'outcome'>)
       readonly events: readonly ResponseEvent[];
       readonly isOver: boolean;
     } {
+      const calls = pauses.read(step);
+      if (calls.length > 0) return { events: pause(calls), isOver: true };
       const isOver =
         step.type === 'run-ended' || (step.type === 'turn-ended' && step.turn === turn);
-      return { events: isOver ? end(step.outcome) : eventsOf(step), isOver };
+      if (isOver) return { events: end(step.outcome), isOver };
+      return { events: pauses.hasBegun ? eventsOf(step) : [], isOver };
     },
+    /** Whether the run waits only for calls that the client executes, at the place that was read. */
+    asks: () => pauses.pending().length > 0,
+    isAt: (pending: readonly Pick<Request, 'id'>[]) => pauses.isAt(pending),
+    /** Returns the events of a response that ends with the calls for which its run waits. */
+    wait: () => pause(pauses.pending()),
+    /** What is known of the response at the place that was read. */
+    state: (): ResponseState => last ?? stateOf(null),
   };
 }
 
-/** Reads what is known of a response, without its deltas. */
-export async function readState(place: Place, id: ResponsePlace): Promise<ResponseState> {
-  const [{ messages }, { turns }, status] = await Promise.all([
-    place.api.transcript(id.run, { side: true }),
-    place.api.turns(id.run),
-    place.api.status(id.run),
-  ]);
-  const own = messages.filter(({ turn }) => turn === id.turn);
-  const ended = turns.find(({ turn }) => turn === id.turn)?.outcome;
-  const last = ended ?? (status.status === 'done' ? status.outcome : null);
-  const outcome = last && (await withWholeAnswer(last, place.blobs));
-  const replies = own.flatMap((one) =>
-    one.role === 'assistant' && one.origin === undefined && one.supplied === undefined ? [one] : [],
-  );
-  const texts = await Promise.all(
-    replies.map(async ({ side, text, blob }) =>
-      side ? '' : await wholeOf(text, blob, place.blobs),
-    ),
-  );
-  const createdAt = Math.floor((own[0]?.at ?? 0) / 1_000);
+function sumOf(sum: TokenUsage | null, more: TokenUsage | undefined): TokenUsage | null {
+  if (more === undefined) return sum;
   return {
-    place: id,
-    model: status.agent,
-    createdAt,
-    texts: outcome === null ? texts : withAnswer(texts, outcome),
-    outcome,
-    isBackground: true,
-    previous: null,
+    inputTokens: (sum?.inputTokens ?? 0) + more.inputTokens,
+    outputTokens: (sum?.outputTokens ?? 0) + more.outputTokens,
+    cachedTokens: (sum?.cachedTokens ?? 0) + more.cachedTokens,
+    reasoningTokens: (sum?.reasoningTokens ?? 0) + (more.reasoningTokens ?? 0),
   };
-}
-
-/**
- * Returns the step with the whole text of its reply and its answer, of which the history has the head and
- * the tail if they are long; as it is if the blob store does not have them.
- */
-export async function withWholeText(step: StreamEvent, blobs: BlobStore): Promise<StreamEvent> {
-  if (step.type === 'model-replied') {
-    const { text, blob } = step.message;
-    return { ...step, message: { ...step.message, text: await wholeOf(text, blob, blobs) } };
-  }
-  if (step.type !== 'run-ended' && step.type !== 'turn-ended') return step;
-  return { ...step, outcome: await withWholeAnswer(step.outcome, blobs) };
-}
-
-/** The same for an outcome. */
-export async function withWholeAnswer(outcome: Outcome, blobs: BlobStore): Promise<Outcome> {
-  const { answer, blob } = outcome;
-  if (answer === null || blob === undefined) return outcome;
-  return { ...outcome, answer: await wholeOf(answer, blob, blobs) };
-}
-
-async function wholeOf(
-  shown: string,
-  blob: BlobRef | undefined,
-  blobs: BlobStore,
-): Promise<string> {
-  return blob === undefined ? shown : await blobs.get(blob).catch(() => shown);
 }

@@ -395,6 +395,6 @@ describe('chat completions', () => {
       .create({ model: 'desk', messages: forged })
       .catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(APIError);
-    expect(failure).toMatchObject({ status: 400 });
+    expect(failure).toMatchObject({ status: 404 });
   });
 });

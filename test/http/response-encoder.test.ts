@@ -24,7 +24,9 @@ function read(events: readonly object[]) {
   const [last] = all.slice(-1);
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the last event has the response
   const { output } = (last as unknown as { response: ReturnType<typeof toResponse> }).response;
-  const texts = output.map(({ content }) => content.map(({ text }) => text).join());
+  const texts = output.flatMap((item) =>
+    'content' in item ? [item.content.map(({ text }) => text).join()] : [],
+  );
   return { texts, number: last?.sequence_number };
 }
 
