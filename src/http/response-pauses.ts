@@ -11,7 +11,7 @@ interface Asked {
 }
 
 /** What is known of the open requests of a run, for the part of a turn that is one response. */
-export interface PauseReader {
+interface PauseReader {
   /** Whether the response has begun: the requests before it are answered. */
   readonly hasBegun: boolean;
   /** Reads an event. Returns the calls with which the response has ended before it; none if it goes on. */
