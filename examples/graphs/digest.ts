@@ -18,8 +18,10 @@ export const digest = defineGraph({
     parts: z.array(result).default([]),
     all: z.string().default(''),
     answer: z.string().default(''),
+    error: z.object({ message: z.string() }).optional(),
   }),
   answerFrom: 'answer',
+  errorTo: 'error',
   nodes: ({ each, run, agent }) => ({
     map: each({
       over: (s) => s.documents,
@@ -32,12 +34,15 @@ export const digest = defineGraph({
       run: async (s) => ({ all: s.parts.flatMap(({ value }) => value ?? []).join('\n') }),
     }),
     reduce: agent({ agent: summarizer, message: (s) => text`${s.all}`, save: 'answer' }),
+    // A run that reaches `end` has completed, so the answer says what went wrong.
+    explain: run({ run: async (s) => ({ answer: `There is no digest: ${s.error?.message}` }) }),
   }),
 }).wire({
   start: 'map',
   edges: {
     map: 'collect',
     collect: 'reduce',
-    reduce: { done: 'end', stopped: 'end', failed: 'end' },
+    reduce: { done: 'end', stopped: 'explain', failed: 'explain' },
+    explain: 'end',
   },
 });

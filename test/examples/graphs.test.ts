@@ -68,6 +68,12 @@ test('map and reduce: a summary of each document, then of all', async () => {
   graphs.stub.assertConsumed();
 });
 
+test('a digest that fails has an answer that says why', async () => {
+  graphs.stub.script(replyText('one'), replyText(''), replyText(''), replyText(''));
+  const { outcome } = await graphs.rig.run({ agent: 'digest', input: { documents: ['a'] } });
+  expect(outcome.answer).toMatch(/^There is no digest: \S+/);
+});
+
 test('passages are found first; without any, no model is called', async () => {
   graphs.stub.script(replyText('Within five days.'));
   const found = await graphs.rig.run({ agent: 'lookup', message: 'When are refunds paid?' });
