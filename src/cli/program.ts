@@ -206,6 +206,10 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Listed | ListedG
       summary: 'add up what runs have cost, per agent, tenant, or tag',
       load: async () => (await import('./commands/costs.js')).costs,
     },
+    bench: {
+      summary: 'measure the server, and say which of its settings to change',
+      load: async () => (await import('./commands/bench.js')).bench,
+    },
     doctor: {
       summary: 'check server, workers, models, and versions',
       load: async () => (await import('./commands/doctor.js')).doctor,

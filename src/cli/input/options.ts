@@ -257,6 +257,11 @@ export const OPTIONS = {
   },
   run: { flags: '--run <id>', text: 'the graph of this run, with its progress' },
   out: { flags: '--out <file>', text: 'write to this file instead of stdout' },
+  seconds: {
+    flags: '--seconds <n>',
+    text: 'stop measuring after this time, at least 5; default: 60',
+    parse: parseNumber,
+  },
   verify: { flags: '--verify <file>', text: 'check a log offline' },
   head: { flags: '--head <hash>', text: 'the hash of the last line, as audit printed it' },
   redact: {
