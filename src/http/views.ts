@@ -76,7 +76,7 @@ export interface GraphView {
     /** One line for people, from the author. */
     readonly label: string;
     readonly kind: string;
-    readonly mark?: 'visited' | 'here' | 'unvisited';
+    readonly mark?: 'visited' | 'failed' | 'here' | 'unvisited';
     readonly visits?: number;
   }[];
   readonly edges: readonly {

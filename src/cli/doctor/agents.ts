@@ -30,10 +30,18 @@ interface Provider {
  */
 export async function modelFindings(config: Config, env: Environment): Promise<readonly Finding[]> {
   const local = await localServers();
-  return [
-    ...config.agents.flatMap((agent) => agentFindings(agent, { config, env, local })),
-    localFinding(local),
-  ];
+  const findings = config.agents.flatMap((agent) => agentFindings(agent, { config, env, local }));
+  return [...inFullOnce(findings), localFinding(local)];
+}
+
+/** Explains the demo model at the first agent that has it; the others only name it. */
+function inFullOnce(findings: readonly Finding[]): readonly Finding[] {
+  const [first] = findings.filter(({ data }) => data['provider'] === 'demo');
+  return findings.map((finding) => {
+    const { name, level, data } = finding;
+    if (first === undefined || finding === first || data['provider'] !== 'demo') return finding;
+    return { name, level, text: `the demo model, as ${first.name}`, data };
+  });
 }
 
 interface Surroundings {

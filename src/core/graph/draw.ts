@@ -29,8 +29,11 @@ interface DrawnNode {
    * and end.
    */
   readonly about: string;
-  /** Whether a run has visited the node or is at it; absent in a drawing without a run. */
-  readonly mark?: 'visited' | 'here' | 'unvisited';
+  /**
+   * Whether a run has visited the node or is at it; absent in a drawing without a run. `failed`: it has
+   * left the node, and never by an exit other than `failed`.
+   */
+  readonly mark?: 'visited' | 'failed' | 'here' | 'unvisited';
   /** Number of visits; absent if there were none. */
   readonly visits?: number;
   /** Total time of all ended visits in ms; absent if none has ended. */
@@ -132,11 +135,15 @@ function marksOf(name: string, overlay: Overlay, visited: NodeVisits | undefined
   const total = Math.max(visited?.total ?? 0, place?.visit ?? 0);
   const ended = place === null ? total : total - 1;
   return {
-    mark: place === null ? (total === 0 ? 'unvisited' : 'visited') : 'here',
+    mark: place === null ? (total === 0 ? 'unvisited' : endMark(visited)) : 'here',
     ...(total > 0 && { visits: total }),
     ...(ended > 0 && visited && { ms: visited.ms }),
     ...(place !== null && here !== undefined && { note: here }),
   };
+}
+
+function endMark(visited: NodeVisits | undefined): 'visited' | 'failed' {
+  return visited?.taken.some(({ exit }) => exit !== 'failed') ? 'visited' : 'failed';
 }
 
 /** What the loop of an agent depends on. */
@@ -271,6 +278,7 @@ const STYLES = [
   ['terminal', 'fill:#e2e8f0,stroke:#475569,color:#0f172a'],
   ['missing', 'fill:#fee2e2,stroke:#dc2626,color:#7f1d1d'],
   ['visited', 'fill:#dcfce7,stroke:#16a34a,color:#14532d'],
+  ['failed', 'fill:#fee2e2,stroke:#dc2626,color:#7f1d1d'],
   ['here', 'fill:#fef08a,stroke:#a16207,stroke-width:4px,color:#422006'],
   ['unvisited', 'fill:#ffffff,stroke:#94a3b8,stroke-dasharray:5 5,color:#475569'],
 ] as const;

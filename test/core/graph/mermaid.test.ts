@@ -83,6 +83,24 @@ describe('the Mermaid text', () => {
     expect(text.at(-1)).toBe('  linkStyle 0,1,3,4,8 stroke:#16a34a,stroke-width:3px');
   });
 
+  test('shows as failed what the run has left, but never by an exit of success', () => {
+    const graph = graphOfNodes('a', [runNode('a', 'end')]);
+    const classOf = (taken: readonly { exit: string; count: number }[]) => {
+      const visited = [{ node: 'a', inTurn: 1, total: 1, ms: 0, taken }];
+      const drawn = drawGraph(graph, { state: { values: {}, at: null, visited } });
+      return toMermaid(drawn).match(/class n0 (\w+)/)?.[1];
+    };
+    expect(classOf([{ exit: 'done', count: 1 }])).toBe('visited');
+    expect(classOf([{ exit: 'failed', count: 2 }])).toBe('failed');
+    // The turn has ended in the node.
+    expect(classOf([])).toBe('failed');
+    const repaired = [
+      { exit: 'failed', count: 1 },
+      { exit: 'done', count: 1 },
+    ];
+    expect(classOf(repaired)).toBe('visited');
+  });
+
   test('shows a current first visit without a time, and a run before its turn without a visit', () => {
     const graph = graphOfNodes('a', [runNode('a', 'end')]);
     const at = { node: 'a', visit: 1, since: 0 };
