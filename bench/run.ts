@@ -17,6 +17,7 @@ import { measureFlat } from './rows/flat.js';
 import { measureGraphs } from './rows/graphs.js';
 import { measureHistory } from './rows/history.js';
 import { measureIdle } from './rows/idle.js';
+import { measureInMemory } from './rows/in-memory.js';
 import { measureInbox } from './rows/inbox.js';
 import { measureInline } from './rows/inline.js';
 import { measureKill } from './rows/kill.js';
@@ -47,6 +48,7 @@ const GROUPS: Readonly<Record<string, (bench: Bench) => Promise<readonly Row[]>>
   live: measureLive,
   doors: measureDoors,
   'worker-start': measureWorkerStart,
+  'in-memory': measureInMemory,
 };
 
 const {
