@@ -7,6 +7,7 @@ import { cancelTurn, closeRun, pauseRun, setLimits, resumeRun } from '../../src/
 import { reached, followSegments } from '../../src/history/follow-history.js';
 import type { Outcome } from '../../src/core/transcript/outcome.js';
 import type { Model } from '../../src/models/model.js';
+import type { Archive } from '../../src/storage/blob-store.js';
 import { replyText } from '../../src/testing/replies.js';
 import { expectDelivered } from '../support/delivered.js';
 import { setLimitsUpdate } from '../../src/workflows/messages/definitions.js';
@@ -30,10 +31,19 @@ const model: Model = {
 
 const agent = defineAgent({ name: 'a', instructions: 'x', model: 'm' });
 
+/** Holds what is archived while it is set. */
+let holding: Gate | null = null;
+const archive: Archive = {
+  write: async () => await holding?.wait(new AbortController().signal),
+  list: () => Promise.resolve([]),
+  read: () => Promise.reject(new Error('nothing is archived')),
+};
+
 beforeAll(async () => {
   rig = await createMemoryRig();
+  const models = { m: model };
   // Each turn ends its segment.
-  await rig.worker([agent], { models: { m: model }, segment: { steps: 1, bytes: 1_000_000 } });
+  await rig.worker([agent], { models, archive, segment: { steps: 1, bytes: 1_000_000 } });
 });
 afterAll(async () => await rig.close());
 
@@ -134,6 +144,25 @@ describe('control', () => {
     await expect(cancelTurn(rig.client, id)).rejects.toThrow('no turn is under way');
     const { turn } = await expectDelivered(askRun(rig.client, id, { message: 'next' }));
     expect(await outcomeOfTurn(handle, turn)).toMatchObject({ answer: 're: next' });
+  });
+
+  test('refuses to cancel a turn of a run that is ending as one that has ended', async () => {
+    const handle = await open('hello');
+    const id = handle.workflowId;
+    await outcomeOfTurn(handle, 1);
+    const end = createGate();
+    holding = end;
+    await closeRun(rig.client, id);
+    await end.barrier.reached;
+    // The workflow is still there, while its readers see the end.
+    expect((await handle.describe()).status.name).toBe('RUNNING');
+    const late = cancelTurn(rig.client, id, { turn: 1 });
+    await expect(late).rejects.toMatchObject({ code: 'refused', reason: 'run_ended' });
+    holding = null;
+    end.barrier.release();
+    await handle.result();
+    const after = cancelTurn(rig.client, id, { turn: 1 });
+    await expect(after).rejects.toMatchObject({ code: 'refused', reason: 'run_ended' });
   });
 
   test('pauses a run, which queues its messages until it is resumed', async () => {

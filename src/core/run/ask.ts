@@ -110,8 +110,11 @@ export function askProblem(value: unknown): string | null {
   return checkFields('ask', value, CHECKS) ?? checkSize(value);
 }
 
-/** Why a run refuses a message. `reason`: only for one that is a decision, or close to one, and at the end. */
-interface Refusal {
+/**
+ * Why a run refuses a message or a control update. `reason`: only for a decision, a message that is close to
+ * one, and at the end.
+ */
+export interface Refusal {
   readonly message: string;
   readonly reason?: RefusalReason;
 }

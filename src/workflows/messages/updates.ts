@@ -6,7 +6,7 @@ import { checkLimits } from '../../core/input/input.js';
 import { limitsCost } from '../../core/interpret/activities.js';
 import { type Refused, decisionProblem } from '../../core/requests/refusal.js';
 import { isLoaded } from '../../core/rules/limits.js';
-import { acceptMessage, askProblem, askRefusal } from '../../core/run/ask.js';
+import { acceptMessage, askProblem, askRefusal, type Refusal } from '../../core/run/ask.js';
 import { decidedBefore } from '../../core/state/decisions.js';
 import type { ControlDecision, RunState } from '../../core/state/state.js';
 import { getOutcome, inTurn } from '../../core/state/turn.js';
@@ -62,8 +62,7 @@ function handleRequestUpdates(run: RunContext): void {
   setHandler(resolveUpdate, (decisions) => resolve(run, decisions), {
     validator: (decisions) => {
       const arrival = { update: updateId(), now: Date.now() };
-      const refused = claimsProblem(decisions) ?? decisionProblem(run.state, decisions, arrival);
-      if (refused !== null) refuse(refused.message, refused.reason);
+      refuseFor(claimsProblem(decisions) ?? decisionProblem(run.state, decisions, arrival));
     },
   });
   setHandler(revokeUpdate, (input) => decide(run, 'revoke', input, { revoked: input.grant }), {
@@ -162,21 +161,23 @@ export function handleUpdates(run: RunContext): void {
   setHandler(askUpdate, (ask) => takeMessage(run, ask), {
     validator: (ask) => {
       refuse(askProblem(ask));
-      const refusal = askRefusal(run.state, ask, { id: messageId(ask), now: Date.now() });
-      if (refusal !== null) refuse(refusal.message, refusal.reason);
+      refuseFor(askRefusal(run.state, ask, { id: messageId(ask), now: Date.now() }));
     },
   });
   setHandler(outcomeUpdate, ({ turn }) => outcomeOfTurn(run, turn), {
     validator: (input) => refuse(waitProblem(run, input)),
   });
   setHandler(cancelTurnUpdate, (claim) => cancelTurn(run, claim), {
-    validator: (claim) => refuse(cancelProblem(run, claim)),
+    validator: (claim) => refuseFor(cancelRefusal(run, claim)),
   });
   setHandler(pauseUpdate, (claim) => decide(run, 'pause', claim, { paused: true }), {
-    validator: (claim) => refuse(claimProblem(claim) ?? endedProblem(run.state)),
+    validator: (claim) => {
+      refuse(claimProblem(claim));
+      refuseFor(endedRefusal(run.state));
+    },
   });
   setHandler(setLimitsUpdate, (limits) => setLimits(run, limits), {
-    validator: (limits) => refuse(limitsProblem(run.state, limits)),
+    validator: (limits) => refuseFor(limitsRefusal(run.state, limits)),
   });
   setHandler(closeUpdate, (claim) => decide(run, 'close', claim, { closing: true }), {
     validator: (claim) =>
@@ -224,16 +225,28 @@ async function outcomeOfTurn(run: RunContext, turn: number): Promise<TurnOutcome
   return found() ?? run.ended ?? { pending: true };
 }
 
-function cancelProblem(run: RunContext, input: unknown): string | null {
+function refuseFor(refusal: Refusal | null): void {
+  if (refusal !== null) refuse(refusal.message, refusal.reason);
+}
+
+function cancelRefusal(run: RunContext, input: unknown): Refusal | null {
   const { state } = run;
   const problem = claimProblem(input);
-  if (problem !== null) return problem;
+  if (problem !== null) return { message: problem };
   if (decidedBefore(state.decisions, updateId()) !== undefined) return null;
-  if (!state.open) return 'expected an open run; cancel the run instead of the turn';
-  if (!inTurn(state)) return 'no turn is under way';
+  if (!state.open) {
+    const message = 'expected an open run; cancel the run instead of the turn';
+    return endedRefusal(state) ?? { message };
+  }
+  if (!inTurn(state)) {
+    const message = 'no turn is under way';
+    if (state.ending === null) return { message };
+    // Readers see the end before the workflow has ended.
+    return { message: `${message}: the run is ${state.ending}`, reason: 'run_ended' };
+  }
   const turn = isObject(input) ? input['turn'] : undefined;
   if (turn === undefined || turn === state.turn.number) return null;
-  return `turn: expected ${state.turn.number}, the turn under way, got ${show(turn)}`;
+  return { message: `turn: expected ${state.turn.number}, the turn under way, got ${show(turn)}` };
 }
 
 function waitProblem({ state, waiters }: RunContext, input: unknown): string | null {
@@ -266,25 +279,26 @@ async function setLimits(
     await condition(() => isLoaded(run.state) || hasEnded());
     if (!isLoaded(run.state)) refuse('limits: the agent is not loaded yet; set them later');
     if (decidedBefore(run.state.decisions, id) === undefined) {
-      refuse(limitsProblem(run.state, limits));
+      refuseFor(limitsRefusal(run.state, limits));
     }
   }
   startDeadlineTimer(run);
   return run.state.config.limits;
 }
 
-function limitsProblem(state: RunState, input: unknown): string | null {
+function limitsRefusal(state: RunState, input: unknown): Refusal | null {
   const limits = isObject(input) ? withoutClaim(input) : input;
   const problem =
     claimProblem(input) ??
     (limits === undefined
       ? 'limits: expected an object, got nothing; give for example {"steps": 10}'
       : checkLimits(limits, 'limits'));
-  if (problem !== null) return problem;
+  if (problem !== null) return { message: problem };
   if (limitsCost(limits) && isLoaded(state) && state.config.price === null) {
-    return `limits.costUsd: the price of model "${state.config.definition.model}" is unknown; use limits.tokens`;
+    const message = `limits.costUsd: the price of model "${state.config.definition.model}" is unknown; use limits.tokens`;
+    return { message };
   }
-  return endedProblem(state);
+  return endedRefusal(state);
 }
 
 function withoutClaim(input: Record<string, unknown>): Record<string, unknown> {
@@ -292,6 +306,7 @@ function withoutClaim(input: Record<string, unknown>): Record<string, unknown> {
   return limits;
 }
 
-function endedProblem(state: RunState): string | null {
-  return !state.open && getOutcome(state) !== null ? 'the run has ended' : null;
+function endedRefusal(state: RunState): Refusal | null {
+  if (state.open || getOutcome(state) === null) return null;
+  return { message: 'the run has ended', reason: 'run_ended' };
 }
