@@ -25,7 +25,9 @@ import { measureLatency } from './rows/latency.js';
 import { measureLive } from './rows/live.js';
 import { measureOneStep } from './rows/one-step.js';
 import { measureReplay } from './rows/replay.js';
+import { measureScale } from './rows/scale.js';
 import { measureThroughput } from './rows/throughput.js';
+import { measureWorkerMemory } from './rows/worker-memory.js';
 import { measureWorkerStart } from './rows/worker-start.js';
 import { table } from './table.js';
 
@@ -49,6 +51,8 @@ const GROUPS: Readonly<Record<string, (bench: Bench) => Promise<readonly Row[]>>
   doors: measureDoors,
   'worker-start': measureWorkerStart,
   'in-memory': measureInMemory,
+  scale: measureScale,
+  'worker-memory': measureWorkerMemory,
 };
 
 const {

@@ -8,6 +8,8 @@ export interface Reading {
   readonly cpuMs: number;
   /** Memory of all its threads. */
   readonly rssBytes: number;
+  /** What the main thread uses of its heap. */
+  readonly heapBytes: number;
 }
 
 /** Sends a message, with a `Reading`, to the parent process. */
@@ -17,6 +19,7 @@ export function tellParent(event: string): void {
     at: Date.now(),
     cpuMs: (user + system) / 1_000,
     rssBytes: process.memoryUsage.rss(),
+    heapBytes: process.memoryUsage().heapUsed,
   };
   process.send?.({ event, ...reading });
 }

@@ -65,8 +65,13 @@ export async function startChild(
   };
 }
 
-function readingOf({ at, cpuMs, rssBytes }: Record<string, unknown>): Reading {
-  return { at: Number(at), cpuMs: Number(cpuMs), rssBytes: Number(rssBytes) };
+function readingOf({ at, cpuMs, rssBytes, heapBytes }: Record<string, unknown>): Reading {
+  return {
+    at: Number(at),
+    cpuMs: Number(cpuMs),
+    rssBytes: Number(rssBytes),
+    heapBytes: Number(heapBytes),
+  };
 }
 
 async function stop(child: ChildProcess, signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
