@@ -10,7 +10,7 @@ import { afterAll, afterEach, beforeAll, expect, onTestFinished, test, vi } from
 import type * as PerdureHttp from '../src/http.js';
 import type * as Perdure from '../src/index.js';
 import type { Model } from '../src/models/model.js';
-import { replyText } from '../src/testing/replies.js';
+import { replyCall, replyText } from '../src/testing/replies.js';
 import { type TestServer, startTestServer } from '../src/server/test-server.js';
 import { builtTree } from './support/built-program.js';
 
@@ -121,6 +121,11 @@ const model: Model = {
       return replyText(text.includes('add a hat') ? 'A cat in a hat.' : 'A cat.');
     }
     if (text.includes('Sort messages of customers')) return replyText('{"kind":"question"}');
+    if (text.includes('weather in Oslo')) {
+      return text.includes('sunny')
+        ? replyText('It is sunny in Oslo.')
+        : replyCall('weather', { city: 'Oslo' });
+    }
     return replyText(text.includes('Plan a trip') ? '{"steps":["go"]}' : 'done');
   },
 };
@@ -128,6 +133,7 @@ const model: Model = {
 /** What the blocks of a page must have printed, if that shows that they do what the page says. */
 const PRINTED: Readonly<Record<string, string>> = {
   'docs/coming-from-langgraph.md': 'A cat in a hat.',
+  'docs/server-clients.md': 'It is sunny in Oslo.',
 };
 
 /** Approves what the runs of a task queue wait for, as a person would, until it is called. */

@@ -53,7 +53,6 @@ const DOCTORED: readonly (readonly [string, (view: Projection) => Partial<Projec
     })),
   ],
   ['segments', change(({ segments }) => ({ segments: segments + 1 }))],
-  ['queued', change(({ inbox }) => ({ inbox: { ...inbox, waiting: [waitingMessage] } }))],
   ['decisions', change(() => ({ decisions: [{ what: 'pause', id: 'u', at: 1 }] }))],
   ['forkedFrom', change(() => ({ forkedFrom: { run: 'other', runId: 'r', at: 3 } }))],
   [
@@ -101,6 +100,16 @@ describe('the oracle', () => {
     const view = { ...reader.view, ...doctor(reader.view) };
     const found = compare(status, page, { ...reader, view });
     expect(found.filter((line) => line.startsWith(field))).not.toEqual([]);
+  });
+
+  test('names a falsified queued, of which a run that has ended has none', async () => {
+    const reader = readerAt(await recorded('parallel-calls-then-answer.json'), 20);
+    const { status, page } = answerOf(reader);
+    const falsify = change(({ inbox }) => ({ inbox: { ...inbox, waiting: [waitingMessage] } }));
+    const view = { ...reader.view, ...falsify(reader.view) };
+    expect(view.ended).toBeNull();
+    const found = compare(status, page, { ...reader, view });
+    expect(found.filter((line) => line.startsWith('queued'))).not.toEqual([]);
   });
 
   test.each([

@@ -108,7 +108,8 @@ test('a start form keeps what is typed over its defaults, and sends no number th
   const bodies: unknown[] = [];
   const { page, faults } = await openPage(context, '/agents', async (prepared) => {
     const agent = { name: 'graph', description: '', graph: true, input: SCHEMA, args: null };
-    const agents = [{ ...agent, prompts: [], rights: ['start'] }];
+    const limits = { turn: {}, run: {} };
+    const agents = [{ ...agent, prompts: [], rights: ['start'], limits }];
     await prepared.route(/\/v1\/agents$/, (route) => route.fulfill({ json: { agents } }));
     await prepared.route(/\/v1\/runs$/, async (route) => {
       bodies.push(route.request().postDataJSON());
