@@ -80,6 +80,7 @@ export interface ServeOptions {
    * of PERDURE_SERVE_KEYS (`name:key,…`) also count.
    */
   readonly keys?: Readonly<Record<string, string>>;
+  /** The issuer whose tokens name principals; default: only keys do. */
   readonly oidc?: OidcOptions;
   /**
    * Rights by the name of the principal; `*` is every principal. Without `principals` and `groups`,
@@ -90,7 +91,9 @@ export interface ServeOptions {
   readonly groups?: Readonly<Record<string, Pick<PrincipalOptions, 'rights' | 'tenant'>>>;
   /** Origins of web pages that may use the server, such as `https://app.example.com`. */
   readonly origins?: readonly string[];
+  /** What each principal may use; see `ServeLimits` for the defaults. */
   readonly limits?: Partial<ServeLimits>;
+  /** What clients of MCP may do; default: what their principal may, except to decide. */
   readonly mcp?: ServeMcpOptions;
 }
 

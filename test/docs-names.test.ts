@@ -63,3 +63,17 @@ test('every workflows file that is shown exports `probe`, by which commands see 
   expect(shown.length).toBeGreaterThan(8);
   expect(shown.map(([text]) => text).filter((text) => !text.includes('probe'))).toEqual([]);
 });
+
+test('the reference describes every option that may be omitted', () => {
+  const options = textsBelow('docs/reference', /\.md$/).flatMap((page) =>
+    page
+      .split(/^### /m)
+      .filter((section) => /^\w*(?:Options|Settings|Facts|Bounds|Delivery)\n/.test(section)),
+  );
+  const silent = options.flatMap((section) => {
+    const [name = ''] = section.split('\n');
+    return [...section.matchAll(/^- `(\w+\?): [^`]*`$/gm)].map(([, field]) => `${name}.${field}`);
+  });
+  expect(options.length).toBeGreaterThan(40);
+  expect(silent).toEqual([]);
+});

@@ -170,8 +170,11 @@ export type NodeFunction = (
  * `each`.
  */
 export interface NodeResult {
+  /** Of a `route`. */
   readonly exit?: string;
+  /** The fields of the state that change. */
   readonly patch?: JsonObject;
+  /** Of one item of an `each`. */
   readonly value?: Json;
 }
 
@@ -212,6 +215,7 @@ export interface AgentOptions<
 
   // What the agent may do
 
+  /** What the model may call; default: nothing. */
   readonly tools?: readonly Tool[];
   /** MCP servers, made by `mcpServer`, that provide tools to the agent. */
   readonly mcp?: readonly McpServer[];

@@ -43,6 +43,7 @@ export interface ForkOptions<Output> extends RunSettings {
   readonly message?: string;
   /** For a graph: fields of its state. At a node, they replace the values of the other run. */
   readonly input?: JsonObject;
+  /** Files and images of the message; default: none. */
   readonly attachments?: readonly Attachment[];
   /** The permanent id of the new run; default: as for any run. */
   readonly id?: string;

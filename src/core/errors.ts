@@ -176,6 +176,7 @@ export type WorkerState = 'missing' | 'silent' | null;
 
 /** Options of a `RefusedError`; see its fields. */
 export interface RefusedErrorOptions extends ErrorOptions {
+  /** The code of the refusal; default: null, where there is none. */
   readonly reason?: RefusalReason | null;
 }
 
@@ -214,7 +215,9 @@ export class RefusedError extends PerdureError {
 /** Options of a `NotDeliveredError`; see its fields. */
 export interface NotDeliveredErrorOptions extends ErrorOptions {
   readonly mayArrive: boolean;
+  /** Why no worker answered; default: null, where that is unknown or not the reason. */
   readonly worker?: WorkerState;
+  /** The id under which the message may be sent again; absent for a decision. */
   readonly messageId?: string | undefined;
 }
 

@@ -94,6 +94,7 @@ export interface NodeSaveOptions<
   Shape extends z.ZodObject,
   Field extends string = GraphFieldOf<Shape>,
 > {
+  /** The name of the field; default: the result is not kept. */
   readonly save?: Field;
 }
 
@@ -103,6 +104,7 @@ declare const EXIT: unique symbol;
 export interface ExitChoice<Exits extends string = string> {
   readonly [EXIT]?: Exits;
   readonly exit: Exits;
+  /** The fields of the state that change; absent if none does. */
   readonly patch?: object;
 }
 

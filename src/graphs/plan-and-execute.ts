@@ -55,6 +55,7 @@ export interface PlanAndExecuteOptions extends Pick<AgentOptions, 'agents' | Pas
   readonly atOnce?: number;
   /** How long one action may take. A duration: ms, or words such as '30 seconds', the default. */
   readonly timeout?: Duration;
+  /** What happens to an action whose input comes from a failed one; as for an `execute` node. */
   readonly onFailedDependency?: ExecuteNodeOptions<PlanStateShape>['onFailedDependency'];
 }
 

@@ -46,6 +46,7 @@ export interface McpCommonOptions {
 export interface StdioServerOptions extends McpCommonOptions {
   readonly transport: 'stdio';
   readonly command: string;
+  /** Arguments of the command; default: none. */
   readonly args?: readonly string[];
   /**
    * Names of the worker's environment variables that the child gets. In addition to them, it gets

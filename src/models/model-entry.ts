@@ -40,6 +40,7 @@ export type ModelEntry = ModelOptions | (Model & ModelFacts);
 
 /** Facts about a model that replace those of perdure's tables. */
 export interface ModelFacts {
+  /** In US dollars for each million tokens; default: the model's, if known, else the cost is unknown. */
   readonly price?: ModelPrice;
   /**
    * The maximum number of tokens in a prompt; default: the model's, if known. Compaction uses it.

@@ -77,9 +77,11 @@ export interface EvaluateOptions extends ReadRecordingOptions {
   readonly runs?: number;
   /** How many cases are run at once; default 4. */
   readonly atOnce?: number;
+  /** Functions that give each run a score from 0 to 1, by name; default: none. */
   readonly scorers?: Scorers;
   /** Milliseconds that a scorer may take for one run; default 120,000. One that takes longer fails the run. */
   readonly scorerTimeoutMs?: number;
+  /** What the candidate must reach to pass; default: nothing. */
   readonly gates?: EvalGates;
   /**
    * When it aborts, no more runs begin, and `evaluate` returns those that are over, with `finished`

@@ -21,16 +21,21 @@ export interface CheckedRun {
 /** A request as the matchers read it. */
 export interface CheckedRequest {
   readonly kind: string;
+  /** Of a request about a call. */
   readonly tool?: string;
+  /** The arguments of the call, as JSON. */
   readonly arguments?: string;
 }
 
 /** The most that a run may have cost; what is absent may be any amount. */
 export interface CostBounds {
+  /** Replies of the model that were steps. */
   readonly steps?: number;
+  /** Executed calls. */
   readonly toolCalls?: number;
   /** Input and output tokens together. */
   readonly tokens?: number;
+  /** US dollars; an unknown cost is more than any. */
   readonly costUsd?: number;
 }
 

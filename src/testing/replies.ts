@@ -10,6 +10,7 @@ export type CutHow = 'reset' | 'close' | 'end';
 
 /** How a streamed answer is written; by default complete and in order. */
 export interface SseOptions {
+  /** The end of each line; default `\n`. */
   readonly lineEnd?: '\n' | '\r\n';
   /** Adds a comment line before each event, as proxies do to keep a connection alive. */
   readonly comments?: boolean;
@@ -39,7 +40,9 @@ export interface Delivery {
   readonly drip?: { readonly bytes: number; readonly every: Duration };
   /** Cuts the answer after this many bytes of the body. */
   readonly cut?: { readonly afterBytes: number; readonly how: CutHow };
+  /** Headers in addition to the stub's own. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** How the events of a stream are written. */
   readonly sse?: SseOptions;
 }
 

@@ -60,7 +60,9 @@ export interface GenerateOptions {
   readonly model?: string;
   /** What the model reads as the message of the user. */
   readonly message: string;
+  /** The system message; default: none. */
   readonly instructions?: string;
+  /** Parameters of the model, as for an agent; default: none. */
   readonly settings?: ModelSettings;
 }
 

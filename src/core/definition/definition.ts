@@ -151,6 +151,7 @@ export type LimitOptions = LimitSetOptions & { readonly run?: LimitSetOptions };
 
 /** Limits of each turn, and in `run` those of the whole run. */
 export interface Limits extends LimitSet {
+  /** Of all turns together; default: none. */
   readonly run?: LimitSet;
 }
 
@@ -175,9 +176,13 @@ export interface McpUsed {
 /** Which tools of an MCP server an agent uses, and with which effects. */
 export interface McpPolicy {
   readonly name: string;
+  /** Globs over the names that the server gives; absent: all tools. */
   readonly allowTools?: readonly string[];
+  /** Globs; they win over `allowTools`. */
   readonly denyTools?: readonly string[];
+  /** Effects of tools by their names at the server, as in `McpServerOptions`. */
   readonly effects?: Readonly<Record<string, Effect>>;
+  /** The run also works without this server. */
   readonly startup?: 'best_effort';
 }
 
@@ -200,7 +205,9 @@ export type ToolChoice = 'auto' | 'required' | 'none';
 
 /** Settings of the model, which are sent with each request. */
 export interface ModelSettings {
+  /** Default: the provider's. */
   readonly temperature?: number;
+  /** The longest reply, in tokens; default: the provider's. */
   readonly maxOutputTokens?: number;
   /** Tools that the provider executes, in its own form; only with `api: 'responses'`. */
   readonly nativeTools?: readonly JsonObject[];

@@ -130,6 +130,7 @@ export interface Verdict {
   readonly then: 'ask' | 'deny';
   /** For people, and for the model: the rule in words. */
   readonly why: string;
+  /** Who may decide; absent: anyone. */
   readonly deciders?: readonly Deciders[];
   /** Milliseconds. */
   readonly expires?: number;

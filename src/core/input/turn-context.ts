@@ -7,6 +7,7 @@ import { fields, json, optional, yes } from '../text/shape.js';
 /** The context of one turn: it extends that of the run, or replaces it. */
 export interface TurnContext {
   readonly value: Json;
+  /** It takes the place of the run's context; absent: it extends it. */
   readonly replace?: true;
 }
 

@@ -291,6 +291,7 @@ export interface ForkPoint {
   readonly at: number;
   /** The node of that run's graph at which this one began; absent if it began with a message. */
   readonly node?: string;
+  /** Which of that node's visits, from 1; absent if this one began with a message. */
   readonly visit?: number;
 }
 

@@ -18,7 +18,9 @@ const TOOL_CHARACTERS = 48;
 export interface ArtifactResult<Value = unknown> {
   readonly [ARTIFACT]: true;
   readonly value: Value;
+  /** As in `ArtifactOptions`. */
   readonly name?: string;
+  /** As in `ArtifactOptions`. */
   readonly summary?: string;
   /** Returns the note that stands for an artifact inside another value. */
   toJSON(): string;
