@@ -143,7 +143,7 @@ async function queries(probe: Probe): Promise<Seen> {
   return await overload(QUERIES, async () => await within(REFUSE_MS, query));
 }
 
-/** Makes calls at once: those that the server accepts get no answer, as there is no worker. */
+/** Makes calls at once. The ones that the server accepts time out, because no worker answers them. */
 async function overload(count: number, call: () => Promise<unknown>): Promise<Seen> {
   const ends = await Promise.allSettled(Array.from({ length: count }, call));
   const codes = ends.map((end) => (end.status === 'rejected' ? grpcCode(end.reason) : null));
@@ -191,7 +191,7 @@ async function fairness({ connection, namespace, signal }: ProbePlace): Promise<
   return { state, seen: text };
 }
 
-/** A server that was told to deliver tasks in ticks keeps a task longer than it takes to write it. */
+/** A server that polls in ticks of 50 ms holds a task much longer than a write takes. */
 const [TICK_MS, TIMES_A_WRITE] = [25, 3];
 
 /** Judges what only times can show: a busy server may hide the effect, so this never finds a setting set. */

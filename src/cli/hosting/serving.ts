@@ -67,10 +67,9 @@ const FIRST_PORT = 8_790;
 const PORTS = 10;
 
 /**
- * Serves the console at a free port of this machine, for a command that follows a run. It is loaded by
- * the first request, so a run that nobody looks at waits for nothing. Returns null with `--json`, for a
- * server that the user has named, because anyone on this machine may open the page, and if no port can
- * be had.
+ * Serves the console on a free port of this machine while a command follows a run. The first request
+ * loads it, so a run without a reader starts as fast as before. Returns null with `--json`, if no port is
+ * free, and for a server that the user has named, since anyone on this machine may open the page.
  */
 export async function serveWhileFollowing(context: CliContext): Promise<Listening | null> {
   const { how } = await context.server();

@@ -10,8 +10,8 @@ export function uiLink({ uiUrl, namespace }: ServerHandle, id: string): string |
 }
 
 /**
- * Notes the page of a run in the console, which this process serves until the command ends. Returns what
- * to note at the end; null if there is no page.
+ * Prints the link to the run's page in the console, which this process serves until the command ends.
+ * Returns the line to print at the end; null if the console is not served.
  */
 export async function noteConsole(context: CliContext, id: string): Promise<string | null> {
   const url = await context.console();
