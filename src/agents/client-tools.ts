@@ -2,6 +2,7 @@ import type { AgentDefinition } from '../core/definition/definition.js';
 import type { ClientTool, ToolDefinition } from '../core/definition/tool-definition.js';
 import { InputError } from '../core/errors.js';
 import { type ExtendedAgent, addedToolsProblem } from '../core/input/client-tools.js';
+import { type Json, type JsonObject, isJsonObject } from '../core/text/json.js';
 import { argumentsOf } from '../mcp/call-tool.js';
 import { readSchema, stripHidden } from '../mcp/listed-tool.js';
 import { workflowOlder } from '../tools/errors.js';
@@ -76,7 +77,7 @@ function toTool(definition: ToolDefinition): Tool {
   return {
     name,
     description,
-    input: argumentsOf(parameters),
+    input: argumentsOf(withoutPatterns(parameters)),
     parameters,
     effect,
     repeat: 'allow',
@@ -87,6 +88,35 @@ function toTool(definition: ToolDefinition): Tool {
     execute: async () => refuseExecution(),
     executeParsed: refuseExecution,
   };
+}
+
+/** Keywords whose value holds schemas by name, and those whose value is data. */
+const BY_NAME = new Set(['properties', '$defs', 'definitions', 'dependentSchemas']);
+const DATA = new Set(['const', 'enum', 'default', 'examples', 'required']);
+
+/**
+ * Returns a schema without regular expressions, for checks on the worker: the pattern of one caller can
+ * take so long that the checks of other runs wait. The model and the caller get the whole schema.
+ */
+function withoutPatterns(schema: JsonObject): JsonObject {
+  const { pattern: _, patternProperties, ...rest } = schema;
+  const kept = Object.entries(rest).filter(
+    ([keyword]) =>
+      patternProperties === undefined ||
+      (keyword !== 'additionalProperties' && keyword !== 'unevaluatedProperties'),
+  );
+  const clean = (value: Json = null): Json => {
+    if (Array.isArray(value)) return value.map(clean);
+    return isJsonObject(value) ? withoutPatterns(value) : value;
+  };
+  return Object.fromEntries(
+    kept.map(([keyword, value]) => {
+      if (DATA.has(keyword)) return [keyword, value];
+      if (!BY_NAME.has(keyword) || !isJsonObject(value)) return [keyword, clean(value)];
+      const named = Object.entries(value).map(([name, one]) => [name, clean(one)] as const);
+      return [keyword, Object.fromEntries(named)];
+    }),
+  );
 }
 
 function refuseExecution(): never {

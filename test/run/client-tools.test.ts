@@ -30,6 +30,37 @@ const bare = defineAgent({ name: 'bare', instructions: 'Help.' });
 beforeAll(useSourceBundle);
 
 describe('tools of a caller', () => {
+  test('are checked without their patterns, which could delay the checks of other runs', async () => {
+    const slow = { type: 'string', pattern: '^(b+)+$' };
+    const tool = {
+      name: 'weather',
+      parameters: {
+        type: 'object',
+        properties: { city: slow, pattern: { type: 'string' } },
+        patternProperties: { '^(c+)+$': slow },
+        additionalProperties: false,
+        required: ['city'],
+      },
+    };
+    const run = await runInMemory(bare, {
+      message: 'How is it?',
+      clientTools: [tool],
+      model: [
+        replyCall('weather', { city: 5 }),
+        replyCall('weather', { city: 'b', pattern: 5 }),
+        replyCall('weather', { city: `${'b'.repeat(40)}!`, pattern: 'x' }),
+        replyText('Sunny.'),
+      ],
+      on: { request: { client_tool: answer('sun') } },
+    });
+    expect(run.outcome).toMatchObject({ status: 'completed', answer: 'Sunny.' });
+    expect(run.requests).toHaveLength(1);
+    expect(textsOf(run).filter((text) => text.includes('invalid_arguments'))).toHaveLength(2);
+    expect(run.modelRequests[0]?.tools.at(-1)?.parameters).toMatchObject({
+      properties: { city: slow },
+    });
+  });
+
   test('are pinned beside those of the agent, through segments and the death of a worker', async () => {
     const run = await runInMemory(desk, {
       message: 'How is it?',
