@@ -36,9 +36,12 @@ export type AgentRights = Readonly<Record<string, readonly Right[] | 'all'>>;
 
 /** What a principal is, and what it may do. */
 export interface PrincipalOptions {
-  /** The groups that it is in, in addition to those of its OIDC token. */
+  /** The groups that it is in, in addition to those of its OIDC token. Default: none. */
   readonly groups?: readonly string[];
-  /** Its rights; with `tenant`, about the runs of this tenant only. */
+  /**
+   * Its rights; with `tenant`, about the runs of this tenant only. Default: none but those of its
+   * groups.
+   */
   readonly rights?: AgentRights;
   /**
    * The tenant of all runs that it starts. It sees no run of another tenant, and none without one.
@@ -77,19 +80,22 @@ export interface ServeLimits {
 export interface ServeOptions {
   /**
    * The environment variable with the key of each principal, such as `{ web: 'WEB_KEY' }`. The keys
-   * of PERDURE_SERVE_KEYS (`name:key,…`) also count.
+   * of PERDURE_SERVE_KEYS (`name:key,…`) also count. Default: none.
    */
   readonly keys?: Readonly<Record<string, string>>;
   /** The issuer whose tokens name principals; default: only keys do. */
   readonly oidc?: OidcOptions;
   /**
-   * Rights by the name of the principal; `*` is every principal. Without `principals` and `groups`,
-   * every principal has all rights.
+   * Rights by the name of the principal; `*` is every principal. Default: none; without `groups` as
+   * well, every principal has all rights.
    */
   readonly principals?: Readonly<Record<string, PrincipalOptions>>;
-  /** Rights by the name of a group, and its tenant. */
+  /** Rights by the name of a group, and its tenant. Default: none. */
   readonly groups?: Readonly<Record<string, Pick<PrincipalOptions, 'rights' | 'tenant'>>>;
-  /** Origins of web pages that may use the server, such as `https://app.example.com`. */
+  /**
+   * Origins of web pages that may use the server, such as `https://app.example.com`. Default: only
+   * the server's own.
+   */
   readonly origins?: readonly string[];
   /** What each principal may use; see `ServeLimits` for the defaults. */
   readonly limits?: Partial<ServeLimits>;
@@ -108,15 +114,18 @@ export interface ServeMcpOptions {
 
 /** A budget that runs share: of a tenant or a tag, in money or tokens. At least one of each is given. */
 export interface BudgetOptions {
-  /** The `tenant` of the runs. Give either this or `tag`. */
+  /** The `tenant` of the runs. Required without `tag`, and refused with it. */
   readonly tenant?: string;
-  /** One of the `tags` of the runs; agents that they call count too. */
+  /** One of the `tags` of the runs; agents that they call count too. Required without `tenant`. */
   readonly tag?: string;
   /** A day in UTC. */
   readonly per: 'day';
-  /** US dollars. Each model that is called needs a known price. */
+  /**
+   * US dollars. Each model that is called needs a known price. Required without `tokens`. Default:
+   * any amount.
+   */
   readonly costUsd?: number;
-  /** Tokens of prompts and replies together. */
+  /** Tokens of prompts and replies together. Required without `costUsd`. Default: any number. */
   readonly tokens?: number;
 }
 
@@ -126,17 +135,21 @@ export interface Config extends RequestOptions {
   readonly agents: readonly Agent[];
   /**
    * Models by the names that agents use; other names are passed to the OpenAI adapter unchanged.
+   * Default: none.
    */
   readonly models?: Readonly<Record<string, ModelEntry>>;
   /** The Temporal task queue; default: PERDURE_TASK_QUEUE, else `perdure`. */
   readonly taskQueue?: string;
-  /** `host:port` of the Temporal server. */
+  /**
+   * `host:port` of the Temporal server; default: TEMPORAL_ADDRESS, else the profile's, else the
+   * running server of PERDURE_HOME, else this user's at 127.0.0.1:7233.
+   */
   readonly address?: string;
-  /** The Temporal namespace. */
+  /** The Temporal namespace; default: TEMPORAL_NAMESPACE, else the profile's, else `default`. */
   readonly namespace?: string;
   /**
    * Names of further environment variables whose values must never leave a worker. Variables whose
-   * names look secret (a segment such as KEY or TOKEN) need not be listed.
+   * names look secret (a segment such as KEY or TOKEN) need not be listed. Default: none.
    */
   readonly secrets?: readonly string[];
   /**
@@ -144,7 +157,10 @@ export interface Config extends RequestOptions {
    * blocked until the next day. Every worker of the namespace needs the same. Default: none.
    */
   readonly budgets?: readonly BudgetOptions[];
-  /** Who may use the HTTP server (`perdure serve`), and for what. */
+  /**
+   * Who may use the HTTP server (`perdure serve`), and for what. Default: the holders of the keys
+   * in PERDURE_SERVE_KEYS, for everything; without keys, this machine.
+   */
   readonly serve?: ServeOptions;
   /**
    * Keys with which everything that runs record is encrypted; default: those of

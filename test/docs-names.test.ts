@@ -64,16 +64,26 @@ test('every workflows file that is shown exports `probe`, by which commands see 
   expect(shown.map(([text]) => text).filter((text) => !text.includes('probe'))).toEqual([]);
 });
 
-test('the reference describes every option that may be omitted', () => {
-  const options = textsBelow('docs/reference', /\.md$/).flatMap((page) =>
-    page
-      .split(/^### /m)
-      .filter((section) => /^\w*(?:Options|Settings|Facts|Bounds|Delivery)\n/.test(section)),
+/** Types of the reference whose fields a caller or an author gives, by the ends of their names or as a whole. */
+const INPUT =
+  /^(?:\w*(?:Options|Settings|Facts|Bounds|Delivery|Filter|Gates|Input)|ActorClaim|AgentTexts|ArtifactsField|Ask|CalledAgent|ClientTool|Config|Decision|MessageRange|ModelPrice|ModelRate|NodeVisit|Reactions|RequestedGrant|Rule|ScheduleNote|ScheduleTimes|TranscriptRange)\n/;
+
+/** What says what holds if an option is omitted. */
+const DEFAULT = /\bdefaults?\b|\babsent: |\bwithout (?:it|this \w+), |\bRequired\b/i;
+
+test('the reference describes every option that may be omitted, with its default', () => {
+  const inputs = textsBelow('docs/reference', /\.md$/).flatMap((page) =>
+    page.split(/^### /m).filter((section) => INPUT.test(section)),
   );
-  const silent = options.flatMap((section) => {
+  const options = inputs.flatMap((section) => {
     const [name = ''] = section.split('\n');
-    return [...section.matchAll(/^- `(\w+\?): [^`]*`$/gm)].map(([, field]) => `${name}.${field}`);
+    return [...section.matchAll(/^- `(\w+\?): [^`]*`(.*)$/gm)].map(([, field, text = '']) => ({
+      option: `${name}.${field}`,
+      text,
+    }));
   });
-  expect(options.length).toBeGreaterThan(40);
-  expect(silent).toEqual([]);
+  expect(inputs.length).toBeGreaterThan(60);
+  expect(options.length).toBeGreaterThan(300);
+  const silent = options.filter(({ text }) => !DEFAULT.test(text)).map(({ option }) => option);
+  expect([...new Set(silent)]).toEqual([]);
 });

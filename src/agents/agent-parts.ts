@@ -138,11 +138,17 @@ export type NotifyFunction = (notice: Notice) => void | Promise<void>;
 
 /** Options for requests, in the configuration and on a worker. */
 export interface RequestOptions {
-  /** Rules for all calls of all agents. The rules of an agent or a run can only tighten them. */
+  /**
+   * Rules for all calls of all agents. The rules of an agent or a run can only tighten them.
+   * Default: none.
+   */
   readonly rules?: readonly Rule[];
-  /** Decides who may decide, in addition to the `deciders` of the rules. */
+  /**
+   * Decides who may decide, in addition to the `deciders` of the rules. Default: those deciders
+   * alone.
+   */
   readonly mayDecide?: MayDecide;
-  /** Sends a notice of each request that a run raises. */
+  /** Sends a notice of each request that a run raises. Default: no notices. */
   readonly notify?: NotifyTarget | NotifyFunction;
 }
 

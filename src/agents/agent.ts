@@ -188,7 +188,10 @@ export interface AgentOptions<
 
   /** Letters, digits, `_`, `-` and `.`, at most 64 characters; unique on a worker. */
   readonly name: string;
-  /** For other agents that call this one: what it does and when to call it. */
+  /**
+   * For other agents that call this one: what it does and when to call it. Default: none; an agent
+   * that calls it then has to describe it.
+   */
   readonly description?: string;
   /** The system message; for a template, each run passes the arguments. */
   readonly instructions: string | Template<Args>;
@@ -198,7 +201,10 @@ export interface AgentOptions<
    * is overloaded, or has a spent quota; a refused key or a refused request never falls through.
    */
   readonly model?: string | readonly [string, ...string[]];
-  /** Sampling and other parameters; most reach the provider unchanged. */
+  /**
+   * Sampling and other parameters; most reach the provider unchanged. Default: those of the
+   * provider.
+   */
   readonly settings?: ModelSettings;
   /**
    * The names of the settings that a message may give for its turn (`send({ settings })`); an empty
@@ -217,13 +223,14 @@ export interface AgentOptions<
 
   /** What the model may call; default: nothing. */
   readonly tools?: readonly Tool[];
-  /** MCP servers, made by `mcpServer`, that provide tools to the agent. */
+  /** MCP servers, made by `mcpServer`, that provide tools to the agent. Default: none. */
   readonly mcp?: readonly McpServer[];
-  /** Agents that this one may call like tools; each call is a run of its own. */
+  /** Agents that this one may call like tools; each call is a run of its own. Default: none. */
   readonly agents?: readonly (Agent | CalledAgent)[];
   /**
    * Names of further agents whose runs this agent may fork; it may always fork its own. Its model
    * then reads their messages, so name only agents whose runs every user of this agent may read.
+   * Default: none.
    */
   readonly forkFrom?: readonly string[];
   /** Whether the model may, must, or must not call tools; default `auto`. */
@@ -239,7 +246,7 @@ export interface AgentOptions<
   readonly onPlainText?: 'respond' | 'fail';
   /**
    * Rules for this agent's calls: a call that a rule asks about waits for a person. They can only
-   * tighten the worker's rules.
+   * tighten the worker's rules. Default: none.
    */
   readonly rules?: readonly Rule[];
 
@@ -255,7 +262,10 @@ export interface AgentOptions<
 
   // The form of answers
 
-  /** The required form of an answer; an invalid answer is returned to the model with the reason. */
+  /**
+   * The required form of an answer; an invalid answer is returned to the model with the reason.
+   * Default: any text.
+   */
   readonly output?: AgentOutput<Output>;
   /** The maximum number of answers in a turn until one fits `output`; default 10. */
   readonly attempts?: number;
@@ -269,7 +279,8 @@ export interface AgentOptions<
 
   /**
    * Finds documents for each turn; the model reads them as messages after the user's. The worker
-   * runs it: `({ query, messages, limit }, { context, signal, run, log }) => [text, …]`.
+   * runs it: `({ query, messages, limit }, { context, signal, run, log }) => [text, …]`. Default:
+   * no documents.
    */
   readonly retrieve?: RetrieveFunction | RetrieveOptions;
   /**
@@ -297,12 +308,12 @@ export interface AgentOptions<
   /**
    * Named prompts: a message that names one uses its text, and the turn uses its output, tools, and
    * settings. One conversation can ask for a plan under one schema, then for a report under
-   * another.
+   * another. Default: none.
    */
   readonly prompts?: Prompts & PromptTable;
   /**
    * Replacements for the texts that perdure sends to the model: for repairs, the last answer, and
-   * required calls.
+   * required calls. Default: perdure's own.
    */
   readonly texts?: AgentTexts;
 }
@@ -316,7 +327,10 @@ export interface CalledAgent {
   readonly description?: string;
   /** What happens to the called run if its caller ends first; default `request_cancel`. */
   readonly parentClose?: ParentClose;
-  /** A named prompt of the agent that replaces the message; the tool accepts its arguments. */
+  /**
+   * A named prompt of the agent that replaces the message; the tool accepts its arguments. Default:
+   * none.
+   */
   readonly prompt?: string;
 }
 

@@ -21,7 +21,7 @@ export interface PromptOptions {
   readonly output?: AgentOutput<unknown> | null;
   /** Names of the agent's tools that the turn may call; `[]` means none; default: all. */
   readonly tools?: readonly string[];
-  /** Settings of the model for the turn; each replaces the agent's. */
+  /** Settings of the model for the turn; each replaces the agent's. Default: the agent's. */
   readonly settings?: ModelSettings;
   /** The maximum number of answers in the turn until one fits; default: the agent's. */
   readonly attempts?: number;

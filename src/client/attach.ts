@@ -29,13 +29,16 @@ import type { DeliveredMessage, RecordedMessage, SentMessage } from '../updates/
  * What is known about attached bytes, apart from the bytes themselves, which may be at most 20 MiB.
  */
 export interface AttachOptions {
-  /** The media type, such as `image/png`; needed only if it cannot be detected from the bytes. */
+  /**
+   * The media type, such as `image/png`. Default: detected from the bytes, and refused if that is
+   * impossible.
+   */
   readonly mediaType?: string;
-  /** The file name that the model sees. */
+  /** The file name that the model sees. Default: none. */
   readonly name?: string;
   /**
-   * The tenant of the run to which it will be sent. Needed only if that tenant has an encryption key of its
-   * own, which then encrypts the bytes from the beginning.
+   * The tenant of the run to which it will be sent. Needed only if that tenant has an encryption
+   * key of its own, which then encrypts the bytes from the beginning. Default: none.
    */
   readonly tenant?: string;
 }
@@ -95,7 +98,7 @@ export interface ArtifactsField {
   /**
    * Values that become artifacts of the run with the message, by name: 1 to 64 of a–z, 0–9, `_`,
    * and `-`. A value is JSON or a string. It is stored whole; the model reads its name, its shape,
-   * and its start.
+   * and its start. Default: none.
    */
   readonly artifacts?: Readonly<Record<string, unknown>>;
 }

@@ -28,7 +28,7 @@ export interface BatchOptions<Args = unknown> extends RunSettings<Args> {
   readonly id: string;
   /** How many runs are open at the same time; default 4. */
   readonly atOnce?: number;
-  /** Stops starting runs and ends the wait. Runs that were started continue. */
+  /** Stops starting runs and ends the wait. Runs that were started continue. Default: none. */
   readonly signal?: AbortSignal;
 }
 

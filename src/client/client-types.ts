@@ -46,7 +46,10 @@ export interface ClientOptions extends ConnectionSettings {
   readonly taskQueue?: string;
   /** The environment for addresses, keys, and PERDURE_HOME; default: that of the process. */
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** An existing client of Temporal's SDK. `disconnect` does not close it. */
+  /**
+   * An existing client of Temporal's SDK. `disconnect` does not close it. Default: a connection of
+   * its own.
+   */
   readonly client?: Client;
   /** The workers' PERDURE_HOME, for stored data; default: that of `env`, else `.perdure`. */
   readonly home?: string;
@@ -54,11 +57,11 @@ export interface ClientOptions extends ConnectionSettings {
   readonly archive?: Archive;
   /** The store for attachments, the same as that of the workers; default: files below `home`. */
   readonly blobs?: BlobStore;
-  /** Only workers use it; it is part of the stores that `s3Stores` makes. */
+  /** Only workers use it; it is part of the stores that `s3Stores` makes. Default: none. */
   readonly toolLock?: ToolLock;
   /**
    * The user of this client, in 1 to 200 characters, such as `web session: ann`. It is recorded
-   * with each message and decision but not verified.
+   * with each message and decision but not verified. Default: none.
    */
   readonly by?: string;
   /**
@@ -74,7 +77,7 @@ export interface ClientOptions extends ConnectionSettings {
   /**
    * The configuration of the workers. Its server, namespace, and task queue take precedence over
    * the environment, as for `createWorker`. An unknown agent is refused at once, with the nearest
-   * name.
+   * name. Default: none; every name of an agent is then sent.
    */
   readonly config?: ConnectionSettings & {
     readonly agents: readonly KnownAgent[];
@@ -93,12 +96,12 @@ export interface StartOptions<Input = unknown, Args = unknown>
   readonly message?: string;
   /**
    * Several messages as a conversation, in place of `message`; the first and the last have role
-   * `user`.
+   * `user`. Default: none.
    */
   readonly messages?: readonly SuppliedMessage[];
-  /** For a graph: fields of its state as JSON, for the start of the first turn. */
+  /** For a graph: fields of its state as JSON, for the start of the first turn. Default: none. */
   readonly input?: unknown extends Input ? JsonObject : Input;
-  /** Attachments of the message: images by URL, and results of `attach`. */
+  /** Attachments of the message: images by URL, and results of `attach`. Default: none. */
   readonly attachments?: readonly Attachment[];
   /** The permanent id of the run; default: the agent's name, the date, and random characters. */
   readonly id?: string;
@@ -107,12 +110,13 @@ export interface StartOptions<Input = unknown, Args = unknown>
    * with the earlier one, which can then be found only in Temporal by its run id.
    */
   readonly reuseId?: boolean;
-  /** Whether the run waits for more messages after a turn instead of ending. */
+  /** Whether the run waits for more messages after a turn instead of ending; default false. */
   readonly open?: boolean;
   /**
-   * Tools that the caller executes, beside those of the agent, for the whole run. The run pins them. Each
-   * call is a request `client_tool`, and `resolve` gives its result. A name that a tool of the agent
-   * has is refused, unless that tool has no `execute`: then the agent's definition counts.
+   * Tools that the caller executes, beside those of the agent, for the whole run. The run pins
+   * them. Each call is a request `client_tool`, and `resolve` gives its result. A name that a tool
+   * of the agent has is refused, unless that tool has no `execute`: then the agent's definition
+   * counts. Default: none.
    */
   readonly clientTools?: readonly ClientTool[];
 }
@@ -122,7 +126,7 @@ export interface RunOptions<Input = unknown, Args = unknown> extends Omit<
   StartOptions<Input, Args>,
   'open'
 > {
-  /** Ends the wait. The run is not affected. */
+  /** Ends the wait. The run is not affected. Default: none. */
   readonly signal?: AbortSignal;
 }
 
@@ -131,7 +135,10 @@ export type RunOutcome<Output = Json> = Outcome<Output> & { readonly id: string 
 
 /** Options of `send`: who sends the message, how long to try, and whether to start the run. */
 export interface SendOptions<Args = unknown> extends DecisionOptions {
-  /** Starts an open run with these settings if the id is unknown, in one call with the message. */
+  /**
+   * Starts an open run with these settings if the id is unknown, in one call with the message.
+   * Default: an unknown id is refused.
+   */
   readonly start?: RunSettings<NoInfer<Args>> & {
     readonly agent: AgentLike<unknown, unknown, unknown, Args>;
   };

@@ -127,9 +127,9 @@ export interface ControlMethods {
 export interface AllRunsOptions extends Pick<ActorClaim, 'by'> {
   /** The agent's name. */
   readonly agent: string;
-  /** A callback that is called after each run. */
+  /** A callback that is called after each run. Default: none. */
   readonly onProgress?: (progress: AllRunsProgress) => void;
-  /** Ends the operation early. The signals that were already sent take effect. */
+  /** Ends the operation early. The signals that were already sent take effect. Default: none. */
   readonly signal?: AbortSignal;
 }
 
@@ -243,9 +243,11 @@ async function forEachAtOnce<T>(
 
 /** Selects open requests; a run is specified by its id or by the result of `start`. */
 export interface OpenRequestFilter extends Omit<RequestFilter, 'root' | 'run'> {
-  /** Only requests of this run, and of all runs that agents have called below it. */
+  /**
+   * Only requests of this run, and of all runs that agents have called below it. Default: any run.
+   */
   readonly root?: RunLike<unknown>;
-  /** Only requests of this run. */
+  /** Only requests of this run. Default: any run. */
   readonly run?: RunLike<unknown>;
 }
 

@@ -41,13 +41,16 @@ export interface ForkOptions<Output> extends RunSettings {
   readonly at?: number | NodeVisit;
   /** Required, except for an open run that gets its first message later, and at a node. */
   readonly message?: string;
-  /** For a graph: fields of its state. At a node, they replace the values of the other run. */
+  /**
+   * For a graph: fields of its state. At a node, they replace the values of the other run. Default:
+   * none.
+   */
   readonly input?: JsonObject;
   /** Files and images of the message; default: none. */
   readonly attachments?: readonly Attachment[];
   /** The permanent id of the new run; default: as for any run. */
   readonly id?: string;
-  /** Whether the run waits for more messages after a turn instead of ending. */
+  /** Whether the run waits for more messages after a turn instead of ending; default false. */
   readonly open?: boolean;
   /**
    * Default: the agent of the other run, with its arguments, context, and `clientTools`, in its current version.

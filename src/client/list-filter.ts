@@ -11,22 +11,28 @@ const LIST_STATUSES = [...Object.keys(RUN_STATUSES), 'ended'];
 
 /** Selects the runs of a list. A run is listed if it matches every given filter. */
 export interface ListFilter {
-  /** Only runs of this agent. */
+  /** Only runs of this agent. Default: any. */
   readonly agent?: string | undefined;
-  /** The status of the run; `ended`: any status of a run that has ended. */
+  /** The status of the run; `ended`: any status of a run that has ended. Default: any. */
   readonly status?: RunStatusName | 'ended' | undefined;
-  /** Only runs that were started with this tag, or with all of these. The server does not index tags. */
+  /**
+   * Only runs that were started with this tag, or with all of these. The server does not index
+   * tags. Default: any.
+   */
   readonly tag?: string | readonly string[] | undefined;
-  /** Only runs whose id begins with this text, or whose `givenId` does, if ids are hashed. */
+  /**
+   * Only runs whose id begins with this text, or whose `givenId` does, if ids are hashed. Default:
+   * any.
+   */
   readonly idPrefix?: string | undefined;
   /**
    * Only runs that started at this time or later: a Date, ISO 8601, or how long ago, such as `2h`
-   * or `3d`.
+   * or `3d`. Default: any time.
    */
   readonly since?: Date | string | undefined;
   /**
    * Only runs that started before this time: a Date, ISO 8601, or how long ago, such as `2h` or
-   * `3d`.
+   * `3d`. Default: any time.
    */
   readonly before?: Date | string | undefined;
   /**
@@ -34,11 +40,17 @@ export interface ListFilter {
    * workflow of your own has started are listed either way.
    */
   readonly all?: boolean | undefined;
-  /** Only the runs below this run: those that it has called, and those that they have called. */
+  /**
+   * Only the runs below this run: those that it has called, and those that they have called.
+   * Default: all runs.
+   */
   readonly root?: string | undefined;
   /** The maximum number of rows in a page, from 1; default 50. */
   readonly limit?: number | undefined;
-  /** The `cursor` of the page before this one, for the same filter. */
+  /**
+   * The `cursor` of the page before this one, for the same filter. Default: none, for the first
+   * page.
+   */
   readonly cursor?: string | undefined;
 }
 

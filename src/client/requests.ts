@@ -86,11 +86,13 @@ function isTime(value: unknown): value is number {
 
 /** Selects open requests; default: all in the namespace. */
 export interface RequestFilter {
-  /** Only requests of this agent's runs. */
+  /** Only requests of this agent's runs. Default: any. */
   readonly agent?: string | undefined;
-  /** Only requests of this run, and of all runs that agents have called below it. */
+  /**
+   * Only requests of this run, and of all runs that agents have called below it. Default: any run.
+   */
   readonly root?: string | undefined;
-  /** Only requests of this run. */
+  /** Only requests of this run. Default: any run. */
   readonly run?: string | undefined;
 }
 

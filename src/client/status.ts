@@ -162,7 +162,7 @@ export interface ResultOptions {
    * of an open run.
    */
   readonly turn?: number;
-  /** Ends the wait. The run is not affected. */
+  /** Ends the wait. The run is not affected. Default: none. */
   readonly signal?: AbortSignal;
 }
 

@@ -217,7 +217,7 @@ export interface NotDeliveredErrorOptions extends ErrorOptions {
   readonly mayArrive: boolean;
   /** Why no worker answered; default: null, where that is unknown or not the reason. */
   readonly worker?: WorkerState;
-  /** The id under which the message may be sent again; absent for a decision. */
+  /** The id under which the message may be sent again. Default: none, as for a decision. */
   readonly messageId?: string | undefined;
 }
 

@@ -34,7 +34,7 @@ export interface EncryptionOptions {
    * Default: the keys of PERDURE_ENCRYPTION_KEYS.
    */
   readonly keys?: Readonly<Record<string, string>>;
-  /** The id of the key that encrypts what belongs to no tenant below. Give it with `keys`. */
+  /** The id of the key that encrypts what belongs to no tenant below. Required with `keys`. */
   readonly current?: string;
   /**
    * Tenants with a key of their own: the id of the key that encrypts, by the tenant's name. It encrypts what

@@ -99,12 +99,16 @@ export interface GraphOptions<
   /** The state. A field with a default starts with it; every other field starts without a value. */
   readonly state: Shape;
   nodes(kinds: GraphKinds<Shape>): Nodes;
-  /** The system message of the `decide` nodes. */
+  /**
+   * The system message of the `decide` nodes. Required, if a node calls the model and `decide` is
+   * not a function.
+   */
   readonly instructions?: AgentOptions['instructions'];
-  /** The field that receives the text of the turn's messages. */
+  /** The field that receives the text of the turn's messages. Default: none. */
   readonly messageTo?: GraphFieldOf<Shape>;
   /**
    * The field that receives the last messages before the turn, as `{ role, text }`, oldest first.
+   * Default: none.
    */
   readonly historyTo?: { readonly field: GraphFieldOf<Shape>; readonly last: number };
   /**
@@ -115,12 +119,15 @@ export interface GraphOptions<
   /**
    * The field that is `true` at the end of a turn whose messages the graph has refused, such as a
    * request that a guard turned down. The transcript keeps them, with the answer; no later prompt
-   * and no `historyTo` has them. Each turn resets the field.
+   * and no `historyTo` has them. Each turn resets the field. Default: none.
    */
   readonly refusedFrom?: GraphFieldOf<Shape>;
-  /** The field that receives `{ node, type, message }` when a node leaves through `failed`. */
+  /**
+   * The field that receives `{ node, type, message }` when a node leaves through `failed`. Default:
+   * none.
+   */
   readonly errorTo?: GraphFieldOf<Shape>;
-  /** The fields that each turn resets; the others keep their values. */
+  /** The fields that each turn resets; the others keep their values. Default: none. */
   readonly perTurn?: readonly GraphFieldOf<Shape>[];
 }
 

@@ -21,7 +21,7 @@ import type {
 export interface PlanNodeOptions<Shape extends z.ZodObject> {
   /** The field that receives the plan; only this node may fill it. Its type is `planState.plan`. */
   readonly save: GraphFieldHolding<Shape, Plan>;
-  /** The field that receives the model's text if there is nothing to do. */
+  /** The field that receives the model's text if there is nothing to do. Default: none. */
   readonly answer?: GraphFieldTaking<Shape, string>;
   /**
    * `schema` (default): the whole plan in one reply, with all tools in the prompt. `catalog`: the
@@ -73,7 +73,7 @@ export interface GraphNodeOptions {
   readonly label?: string;
   /**
    * The maximum number of visits per turn; the next visit leaves through `capped`, which must be
-   * wired.
+   * wired. Default: any number.
    */
   readonly maxVisits?: number;
 }

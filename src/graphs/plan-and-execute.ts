@@ -41,7 +41,7 @@ export interface PlanAndExecuteOptions extends Pick<AgentOptions, 'agents' | Pas
   /** As for agents; graphs and agents share one namespace. */
   readonly name: string;
   readonly instructions: string;
-  /** What can be planned, next to the tools of `mcp` and the agents of `agents`. */
+  /** What can be planned, next to the tools of `mcp` and the agents of `agents`. Default: none. */
   readonly tools?: readonly Tool[];
   /** Default: `schema` for up to 12 tools and agents without `mcp`, else `catalog`. */
   readonly planning?: PlanNodeOptions<PlanStateShape>['planning'];
@@ -55,7 +55,10 @@ export interface PlanAndExecuteOptions extends Pick<AgentOptions, 'agents' | Pas
   readonly atOnce?: number;
   /** How long one action may take. A duration: ms, or words such as '30 seconds', the default. */
   readonly timeout?: Duration;
-  /** What happens to an action whose input comes from a failed one; as for an `execute` node. */
+  /**
+   * What happens to an action whose input comes from a failed one, as for an `execute` node;
+   * default `skip`.
+   */
   readonly onFailedDependency?: ExecuteNodeOptions<PlanStateShape>['onFailedDependency'];
 }
 

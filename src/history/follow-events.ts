@@ -41,7 +41,7 @@ function isAfter(one: Offset, other: Offset): boolean {
 export interface EventsOptions {
   /** The `offset` of the last known event; default: all events that the server still keeps. */
   readonly from?: string;
-  /** Ends the iteration. The run is not affected. */
+  /** Ends the iteration. The run is not affected. Default: none. */
   readonly signal?: AbortSignal;
 }
 

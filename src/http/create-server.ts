@@ -40,9 +40,12 @@ import { OPERATIONS, type Operation, pathFields } from './operations.js';
 
 /** Options of `createServer`. */
 export interface ServerOptions extends ConnectionSettings {
-  /** The configuration of the workers: its agents are listed, and its `serve` applies. */
+  /**
+   * The configuration of the workers: its agents are listed, and its `serve` applies. Default:
+   * none.
+   */
   readonly config?: Config;
-  /** Who may use the server, in place of `serve` of the configuration. */
+  /** Who may use the server; default: `serve` of the configuration. */
   readonly serve?: ServeOptions;
   /** A client from `createClient`, which `close` does not close; default: a client of its own. */
   readonly client?: PerdureClient;

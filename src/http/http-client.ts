@@ -14,7 +14,7 @@ import {
 export interface HttpClientOptions {
   /** The address of the server, such as `http://127.0.0.1:8788`. */
   readonly url: string;
-  /** The key or the OIDC token of the principal; omit it for a server without keys. */
+  /** The key or the OIDC token of the principal. Default: none, for a server without keys. */
   readonly key?: string;
   /** How requests are sent; default: the global `fetch`. */
   readonly fetch?: (request: Request) => Promise<Response>;
@@ -22,7 +22,7 @@ export interface HttpClientOptions {
 
 /** Options of one call. */
 export interface CallOptions {
-  /** Ends the wait for the answer. What was sent may still take effect. */
+  /** Ends the wait for the answer. What was sent may still take effect. Default: none. */
   readonly signal?: AbortSignal;
 }
 

@@ -189,7 +189,7 @@ export interface StreamOptions {
    * comes later. Default: from the run's beginning.
    */
   readonly after?: string;
-  /** Ends the iteration. The run is not affected. */
+  /** Ends the iteration. The run is not affected. Default: none. */
   readonly signal?: AbortSignal;
 }
 

@@ -16,7 +16,7 @@ export interface McpCommonOptions {
   readonly name: string;
   /** Tools that the agent gets, by the server's own names; default: all. */
   readonly allowTools?: readonly string[];
-  /** Tools that the agent does not get, regardless of `allowTools`. */
+  /** Tools that the agent does not get, regardless of `allowTools`. Default: none. */
   readonly denyTools?: readonly string[];
   /**
    * The side effects of tools by the server's own names; the default is `once`. Hints of the server
@@ -50,7 +50,7 @@ export interface StdioServerOptions extends McpCommonOptions {
   readonly args?: readonly string[];
   /**
    * Names of the worker's environment variables that the child gets. In addition to them, it gets
-   * only PATH, HOME, LOGNAME, SHELL, TERM, and USER.
+   * only PATH, HOME, LOGNAME, SHELL, TERM, and USER. Default: none.
    */
   readonly env?: readonly string[];
   /** Its working directory; default: the worker's. */
@@ -66,9 +66,9 @@ export interface StdioServerOptions extends McpCommonOptions {
 export interface HttpServerOptions extends McpCommonOptions {
   readonly transport: 'http';
   readonly url: string;
-  /** The worker's environment variable that holds the bearer token. */
+  /** The worker's environment variable that holds the bearer token. Default: no token. */
   readonly authEnv?: string;
-  /** Further headers, each by the environment variable that holds its value. */
+  /** Further headers, each by the environment variable that holds its value. Default: none. */
   readonly headersEnv?: Readonly<Record<string, string>>;
 }
 

@@ -47,17 +47,22 @@ export type MemoryModel = readonly ScriptStep[] | Model;
 /** Options of `runInMemory`: what the run starts with, and all that happens to it. */
 export interface MemoryOptions<Input = unknown, Args = unknown>
   extends Omit<StartOptions<Input, Args>, 'reuseId'>, Omit<RequestOptions, 'rules'> {
-  /** The model of all agents: a list of replies, one for each call, or a model. */
+  /**
+   * The model of all agents: a list of replies, one for each call, or a model. Default: the models
+   * that the agents name, with the keys of `env`.
+   */
   readonly model?: MemoryModel;
-  /** The models of agents that have different ones, by name. */
+  /** The models of agents that have different ones, by name. Default: none. */
   readonly models?: Readonly<Record<string, MemoryModel | ModelEntry>>;
-  /** Agents that the run may call beside those of its agent, as on the same worker. */
+  /**
+   * Agents that the run may call beside those of its agent, as on the same worker. Default: none.
+   */
   readonly agents?: readonly Agent[];
-  /** What answers requests, and what happens at a certain call, step, or wait. */
+  /** What answers requests, and what happens at a certain call, step, or wait. Default: nothing. */
   readonly on?: Reactions;
-  /** What happens at a certain time after the start, such as `'3 days'`. */
+  /** What happens at a certain time after the start, such as `'3 days'`. Default: nothing. */
   readonly at?: Readonly<Record<string, Action | readonly Action[]>>;
-  /** Where the worker dies. */
+  /** Where the worker dies. Default: nowhere. */
   readonly faults?: readonly Fault[];
   /** When the run starts: Unix time in ms; default: now. */
   readonly startAt?: number;

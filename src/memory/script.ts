@@ -13,15 +13,22 @@ import { isList } from '../core/text/json.js';
 /** What happens when. A list is used up one after another; a single request's entry always applies. */
 export interface Reactions {
   /**
-   * What answers each request: by the tool's name for an approval, by the request's kind for another
-   * one, such as `question`, `limit`, or `outcome_unknown`, and by `*` for any.
+   * What answers each request: by the tool's name for an approval, by the request's kind for
+   * another one, such as `question`, `limit`, or `outcome_unknown`, and by `*` for any. Default:
+   * nothing does.
    */
   readonly request?: Readonly<Record<string, Reaction | readonly Reaction[]>>;
-  /** By the tool's name: what happens just before its first, second, … execution begins. */
+  /**
+   * By the tool's name: what happens just before its first, second, … execution begins. Default:
+   * nothing.
+   */
   readonly call?: Readonly<Record<string, Action | readonly Action[]>>;
-  /** By number from 1: what happens just before the run's n-th model call, one after another. */
+  /**
+   * By number from 1: what happens just before the run's n-th model call, one after another.
+   * Default: nothing.
+   */
   readonly step?: Readonly<Record<number, Action | readonly Action[]>>;
-  /** What happens each time when the run waits for its next message. */
+  /** What happens each time when the run waits for its next message. Default: nothing. */
   readonly waiting?: readonly Action[];
 }
 

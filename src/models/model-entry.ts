@@ -59,9 +59,9 @@ export interface ModelFacts {
 
 /** What a provider allows in a time, at least one of the two. */
 export interface ModelRate {
-  /** Number of requests. */
+  /** Number of requests. Default: any number. */
   readonly requests?: number;
-  /** Number of tokens, of prompts and replies together. */
+  /** Number of tokens, of prompts and replies together. Default: any number. */
   readonly tokens?: number;
   /**
    * The time for which both are counted, up to 24 days. A duration: ms, or words such as '1 minute',

@@ -38,11 +38,11 @@ export type TagOption = string | { readonly name: string; readonly required?: bo
 
 /** The parts that a tagged answer must or may contain; at least one is required. */
 export interface TagOptions {
-  /** `<name attribute="…">…</name>`. */
+  /** `<name attribute="…">…</name>`. Default: none. */
   readonly xml?: readonly TagOption[];
-  /** Fenced blocks by the exact first word after their opening marks. */
+  /** Fenced blocks by the exact first word after their opening marks. Default: none. */
   readonly fences?: readonly TagOption[];
-  /** `<NAME>` or `<NAME/>`: present or absent. */
+  /** `<NAME>` or `<NAME/>`: present or absent. Default: none. */
   readonly signals?: readonly string[];
 }
 

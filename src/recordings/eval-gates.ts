@@ -6,17 +6,17 @@ import type { Usage } from '../core/transcript/outcome.js';
 
 /** What must hold for the evaluation to pass. No run may fail with an error, in any case. */
 export interface EvalGates {
-  /** The least mean of a scorer's scores, by its name. */
+  /** The least mean of a scorer's scores, by its name. Default: none. */
   readonly scores?: Readonly<Record<string, number>>;
   /** The largest share of runs that differ from their recording, 0 to 1; default 0. */
   readonly diverged?: number;
-  /** The most tokens, as a multiple of the recorded ones, such as 1.2. */
+  /** The most tokens, as a multiple of the recorded ones, such as 1.2. Default: any number. */
   readonly tokens?: number;
-  /** The most US dollars, as a multiple of the recorded ones. */
+  /** The most US dollars, as a multiple of the recorded ones. Default: any amount. */
   readonly cost?: number;
   /**
    * The longest time of the model calls, as a multiple of the recorded one. It is not measured, and
-   * passes, if the recorded time is 0, as in recordings made in memory.
+   * passes, if the recorded time is 0, as in recordings made in memory. Default: any time.
    */
   readonly latency?: number;
 }

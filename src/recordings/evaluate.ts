@@ -85,10 +85,10 @@ export interface EvaluateOptions extends ReadRecordingOptions {
   readonly gates?: EvalGates;
   /**
    * When it aborts, no more runs begin, and `evaluate` returns those that are over, with `finished`
-   * false. What is running then is left to itself.
+   * false. What is running then is left to itself. Default: none.
    */
   readonly signal?: AbortSignal;
-  /** Called after each run with the candidate, and for each case that cannot be run. */
+  /** Called after each run with the candidate, and for each case that cannot be run. Default: none. */
   readonly onProgress?: (progress: EvalProgress) => void;
 }
 

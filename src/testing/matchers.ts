@@ -29,13 +29,13 @@ export interface CheckedRequest {
 
 /** The most that a run may have cost; what is absent may be any amount. */
 export interface CostBounds {
-  /** Replies of the model that were steps. */
+  /** Replies of the model that were steps. Default: any number. */
   readonly steps?: number;
-  /** Executed calls. */
+  /** Executed calls. Default: any number. */
   readonly toolCalls?: number;
-  /** Input and output tokens together. */
+  /** Input and output tokens together. Default: any number. */
   readonly tokens?: number;
-  /** US dollars; an unknown cost is more than any. */
+  /** US dollars; an unknown cost is more than any bound. Default: any amount. */
   readonly costUsd?: number;
 }
 

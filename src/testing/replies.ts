@@ -12,15 +12,15 @@ export type CutHow = 'reset' | 'close' | 'end';
 export interface SseOptions {
   /** The end of each line; default `\n`. */
   readonly lineEnd?: '\n' | '\r\n';
-  /** Adds a comment line before each event, as proxies do to keep a connection alive. */
+  /** Whether a comment line comes before each event, as proxies add it to keep a connection alive; default false. */
   readonly comments?: boolean;
   /** Characters of text or arguments in one event; default: all in one. */
   readonly charactersPerEvent?: number;
-  /** Replaces the data of the event with this number, from 0. */
+  /** Replaces the data of the event with this number, from 0. Default: none. */
   readonly malformed?: { readonly event: number; readonly data: string };
-  /** `finish`: omits everything from the finish reason onward; `done`: omits only `[DONE]`. */
+  /** `finish`: omits everything from the finish reason onward; `done`: omits only `[DONE]`. Default: omits nothing. */
   readonly endBefore?: 'finish' | 'done';
-  /** Sends each event twice. In the Responses API the two have the same `sequence_number`. */
+  /** Whether each event is sent twice; default false. In the Responses API the two have the same `sequence_number`. */
   readonly twice?: boolean;
 }
 
@@ -28,21 +28,21 @@ export interface SseOptions {
  * How an answer is delivered. Waits happen in the order of the fields; by default there are none.
  */
 export interface Delivery {
-  /** The name of a barrier to wait at before anything is sent. */
+  /** The name of a barrier to wait at before anything is sent. Default: none. */
   readonly holdBeforeHeaders?: string;
-  /** A duration: ms, or words such as '2 seconds'. */
+  /** How long to wait before anything is sent. A duration: ms, or words such as '2 seconds'. Default: no time. */
   readonly delay?: Duration;
-  /** The name of a barrier to wait at once the headers are sent. */
+  /** The name of a barrier to wait at once the headers are sent. Default: none. */
   readonly holdAfterHeaders?: string;
-  /** Waits at a barrier after this many events of a stream. */
+  /** Waits at a barrier after this many events of a stream. Default: none. */
   readonly holdAfterEvent?: { readonly event: number; readonly barrier: string };
-  /** Sends the body in parts of this many bytes; `every` is a duration. */
+  /** Sends the body in parts of this many bytes; `every` is a duration. Default: all at once. */
   readonly drip?: { readonly bytes: number; readonly every: Duration };
-  /** Cuts the answer after this many bytes of the body. */
+  /** Cuts the answer after this many bytes of the body. Default: it is sent whole. */
   readonly cut?: { readonly afterBytes: number; readonly how: CutHow };
-  /** Headers in addition to the stub's own. */
+  /** Headers in addition to the stub's own. Default: none. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** How the events of a stream are written. */
+  /** How the events of a stream are written. Default: complete and in order. */
   readonly sse?: SseOptions;
 }
 
@@ -61,16 +61,11 @@ export interface CompletionOptions extends Delivery {
   readonly usage?: JsonObject | null;
   /** Sent whether the request asks for them or not; absent by default. */
   readonly logprobs?: readonly StubToken[];
-  /**
-   * The finish reason: any text, or `null`; default `stop`, with calls `tool_calls`. Responses gets
-   * a matching status.
-   */
+  /** The finish reason: any text, or `null`; default `stop`, with calls `tool_calls`. Responses gets a matching status. */
   readonly finish?: string | null;
-  /**
-   * The reasoning: `reasoning_content`, or an item of the Responses API, encrypted if asked for.
-   */
+  /** The reasoning: `reasoning_content`, or an item of the Responses API, encrypted if asked for. Default: none. */
   readonly reasoning?: string;
-  /** Responses API only: further output items, such as searches, after the reasoning. */
+  /** Responses API only: further output items, such as searches, after the reasoning. Default: none. */
   readonly items?: readonly JsonObject[];
 }
 

@@ -15,7 +15,10 @@ export interface ToolContextOptions {
   readonly run?: Partial<ToolContext['run']>;
   /** Default: id `test-call`, attempt 1, scheduled now. */
   readonly call?: Partial<ToolContext['call']>;
-  /** The artifacts that the call may read, by name; as in a run, the tool gets copies as JSON. */
+  /**
+   * The artifacts that the call may read, by name; as in a run, the tool gets copies as JSON.
+   * Default: none.
+   */
   readonly artifacts?: Readonly<Record<string, unknown>>;
 }
 
@@ -73,7 +76,7 @@ export function toolContext(options: ToolContextOptions = {}): TestToolContext {
 export interface NodeContextOptions extends ToolContextOptions {
   /**
    * The replies to `generate`, in order: a text, or, for a call with an `output`, the value, which
-   * the schema must accept. An error is thrown.
+   * the schema must accept. An error is thrown. Default: none.
    */
   readonly replies?: readonly unknown[];
 }

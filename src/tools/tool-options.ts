@@ -60,7 +60,7 @@ export interface ToolOptions<Input extends z.ZodObject, Output extends z.ZodType
    * 3, always 1 for `once`.
    */
   readonly retry?: { readonly attempts?: number };
-  /** Whether a success ends the turn, with its result as the answer. */
+  /** Whether a success ends the turn, with its result as the answer; default false. */
   readonly ends?: boolean;
   /**
    * Only for `read`: the call is quick (well below 200 ms) and harmless to repeat, so the run may
@@ -88,8 +88,8 @@ export interface ToolOptions<Input extends z.ZodObject, Output extends z.ZodType
    */
   readonly inline?: boolean;
   /**
-   * With `allow`, an identical call that has already succeeded is executed again instead of
-   * returning the earlier result.
+   * Default: an identical call that has already succeeded returns the earlier result. With `allow`,
+   * it is executed again.
    */
   readonly repeat?: 'allow';
   /**

@@ -99,7 +99,7 @@ export interface UpdateOptions {
    * workers have failed, a third one can still answer.
    */
   readonly within?: Duration;
-  /** Ends the wait with a `NotDeliveredError`; what was sent may still arrive. */
+  /** Ends the wait with a `NotDeliveredError`; what was sent may still arrive. Default: none. */
   readonly signal?: AbortSignal;
 }
 

@@ -158,27 +158,33 @@ export type AgentLike<Output = Json, Input = unknown, Prompts = unknown, Args = 
  * of the agent's instructions.
  */
 export interface RunSettings<Args = unknown> {
-  /** Limits that lower the agent's limits or replace defaults. */
+  /** Limits that lower the agent's limits or replace defaults. Default: those of the agent. */
   readonly limits?: LimitOptions;
-  /** JSON that every user function receives. The model never sees it. */
+  /** JSON that every user function receives. The model never sees it. Default: null. */
   readonly context?: Json;
   /**
    * The arguments of the agent's instructions, if they are a template: exactly those that it
-   * declares.
+   * declares. Default: none.
    */
   readonly args?: unknown extends Args ? JsonObject : Args;
   /**
    * Settings of the model for the first turn, such as `temperature` or `metadata`, in addition to
-   * those of the agent, which has to allow them (`callSettings`).
+   * those of the agent, which has to allow them (`callSettings`). Default: none.
    */
   readonly settings?: JsonObject;
-  /** Labels for people and filters. */
+  /** Labels for people and filters. Default: none. */
   readonly tags?: readonly string[];
   /** Whether to keep every message in the archive; default: only for open runs. */
   readonly archive?: boolean;
-  /** Who starts the run: a claim of 1 to 200 characters that is recorded but not verified. */
+  /**
+   * Who starts the run: a claim of 1 to 200 characters that is recorded but not verified. Default:
+   * `by` of the client, if it has one.
+   */
   readonly by?: string;
-  /** Rules for the run's tool calls. They only tighten those of its agent and its workers. */
+  /**
+   * Rules for the run's tool calls. They only tighten those of its agent and its workers. Default:
+   * none.
+   */
   readonly rules?: readonly Rule[];
   /**
    * Who shares the workers with others, in 1 to 64 bytes, such as the id of a customer. When work waits, the
@@ -189,6 +195,7 @@ export interface RunSettings<Args = unknown> {
   readonly tenant?: string;
   /**
    * With `deny`, every approval is denied and no question is asked, because no person is available.
+   * Default: people are asked.
    */
   readonly unattended?: 'deny';
   /**

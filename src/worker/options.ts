@@ -50,7 +50,10 @@ export interface SharedWorkerOptions extends RequestOptions {
    * (`heartbeat`).
    */
   readonly heartbeat?: Duration;
-  /** More names of secret variables, like `secrets` of the configuration; both lists apply. */
+  /**
+   * More names of secret variables, like `secrets` of the configuration; both lists apply. Default:
+   * none.
+   */
   readonly secrets?: readonly string[];
   /**
    * Bytes of memory for prompts; default 64 MiB. A worker queries the workflow for evicted prompts.
@@ -77,13 +80,13 @@ export interface WorkerOptions extends ConnectionSettings, SharedWorkerOptions {
   readonly activities?: boolean;
   /**
    * Interceptors for activities and for the client in activities, such as Temporal's for
-   * OpenTelemetry. Workflow interceptors belong in your own bundle.
+   * OpenTelemetry. Workflow interceptors belong in your own bundle. Default: none.
    */
   readonly interceptors?: Pick<WorkerInterceptors, 'activity' | 'client'>;
   /**
    * Options of the SDK's runtime: its metrics (perdure's are among them), its logger, which gets no
    * secrets, and its telemetry. A process has one runtime; starting the worker rejects if there
-   * already is one.
+   * already is one. Default: those of the SDK.
    */
   readonly runtime?: RuntimeOptions;
   /** A bundle of workflow code; default: perdure's own. */

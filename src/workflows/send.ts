@@ -14,6 +14,7 @@ export interface SendInput {
   readonly message: string;
   /**
    * Input of the run to start if there is none with that id; it must be open and have no message.
+   * Default: an unknown id is refused.
    */
   readonly start?: RunInput;
 }

@@ -43,16 +43,16 @@ import { type ErasedRun, NO_SUCH_RUN, NOT_ENDED, type RefusedRun, findTargets } 
 
 /** Selects what `eraseRuns` removes, and says who does it. */
 export interface EraseOptions {
-  /** These runs. An open one is refused. */
+  /** These runs. An open one is refused. Default: those that `tag`, `agent`, and `before` select. */
   readonly runs?: readonly RunLike<unknown>[];
-  /** Runs that have ended and were started with this tag, or with all of these. */
+  /** Runs that have ended and were started with this tag, or with all of these. Default: any tags, or none. */
   readonly tag?: string | readonly string[];
   /**
-   * Runs of this agent that have ended and that no other run has called. A run whose agent cannot be
-   * read is refused.
+   * Runs of this agent that have ended and that no other run has called. A run whose agent cannot
+   * be read is refused. Default: any agent.
    */
   readonly agent?: string;
-  /** Runs that ended before: a Date, ISO 8601, or how long ago, such as `90d`. */
+  /** Runs that ended before: a Date, ISO 8601, or how long ago, such as `90d`. Default: any time. */
   readonly before?: Date | string;
   /** Also the texts of the blob store to which nothing refers; default false. */
   readonly orphans?: boolean;

@@ -144,7 +144,7 @@ export interface BackfillOptions {
 
 /** Why a schedule is paused or resumed. */
 export interface ScheduleNote {
-  /** The reason, for people; `list` and `describe` show it. */
+  /** The reason, for people; `list` and `describe` show it. Default: that a client has done it. */
   readonly note?: string | undefined;
 }
 

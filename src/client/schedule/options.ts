@@ -15,11 +15,14 @@ export type Overlap = keyof typeof OVERLAPS;
 
 /** When a schedule fires: exactly one of `cron` and `every`. */
 export interface ScheduleTimes {
-  /** Five fields (minute, hour, day of month, month, day of week), or a word such as `@daily`. */
+  /**
+   * Five fields (minute, hour, day of month, month, day of week), or a word such as `@daily`.
+   * Required without `every`.
+   */
   readonly cron?: string;
   /**
    * The time between firings, counted from 1970. A duration of whole seconds: ms, or words such as
-   * '2 hours'.
+   * '2 hours'. Required without `cron`.
    */
   readonly every?: Duration;
   /** The time zone of `cron`, such as `Europe/Berlin`; default UTC. */
@@ -31,8 +34,8 @@ export interface ScheduleOptions<Args = unknown> extends ScheduleTimes, RunSetti
   /** Names the schedule; its runs are named after it and the time of their firing. */
   readonly id: string;
   /**
-   * The agent that does the work. Optional with `to`, which needs it only to start a run that does
-   * not exist.
+   * The agent that does the work. Required, except with `to`, which needs it only to start a run
+   * that does not exist.
    */
   readonly agent?: AgentLike<unknown, unknown, unknown, Args>;
   /** The message of each firing. */
@@ -46,7 +49,7 @@ export interface ScheduleOptions<Args = unknown> extends ScheduleTimes, RunSetti
    * seconds: ms, or words such as '2 days'; default one year.
    */
   readonly catchUp?: Duration;
-  /** Whether the schedule starts paused. */
+  /** Whether the schedule starts paused; default false. */
   readonly paused?: boolean;
 }
 

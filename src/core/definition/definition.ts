@@ -59,12 +59,18 @@ export interface AgentTexts {
   /**
    * Asks for a corrected answer; only for agents with `output`. It must contain `{{problem}}`, with
    * at least 12 characters before the first placeholder; `{{attempt}}` and `{{attempts}}` are
-   * numbers.
+   * numbers. Default: perdure's own.
    */
   readonly repair?: string;
-  /** Asks for the last answer when a limit is reached; `{{reason}}` is that limit. */
+  /**
+   * Asks for the last answer when a limit is reached; `{{reason}}` is that limit. Default:
+   * perdure's own.
+   */
   readonly closing?: string;
-  /** Demands a call from a model whose server does not accept `toolChoice: 'required'`. */
+  /**
+   * Demands a call from a model whose server does not accept `toolChoice: 'required'`. Default:
+   * perdure's own.
+   */
   readonly demandCall?: string;
 }
 
@@ -209,7 +215,9 @@ export interface ModelSettings {
   readonly temperature?: number;
   /** The longest reply, in tokens; default: the provider's. */
   readonly maxOutputTokens?: number;
-  /** Tools that the provider executes, in its own form; only with `api: 'responses'`. */
+  /**
+   * Tools that the provider executes, in its own form; only with `api: 'responses'`. Default: none.
+   */
   readonly nativeTools?: readonly JsonObject[];
   readonly [name: string]: Json | undefined;
 }

@@ -16,10 +16,11 @@ export interface GraphDefinition {
   readonly initial: JsonObject;
   /** Fields that are reset to their initial values when a turn begins; the others keep theirs. */
   readonly perTurn: readonly string[];
-  /** The field that receives the text of the turn's messages. */
+  /** The field that receives the text of the turn's messages. Default: none. */
   readonly messageTo?: string;
   /**
    * The field that receives the last messages before the turn, as `{ role, text }`, oldest first.
+   * Default: none.
    */
   readonly historyTo?: { readonly field: string; readonly last: number };
   /** The field that holds the outcome's `answer`; absent: the outcome has the state as JSON. */

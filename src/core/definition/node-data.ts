@@ -30,7 +30,10 @@ export interface NodeBase {
   readonly exits: readonly GraphExit[];
   /** One line for people; absent: the name. */
   readonly label?: string;
-  /** Maximum number of visits in a turn; the next visit immediately leaves by `capped`. */
+  /**
+   * Maximum number of visits in a turn; the next visit immediately leaves by `capped`. Default: any
+   * number.
+   */
   readonly maxVisits?: number;
 }
 
@@ -52,7 +55,7 @@ export interface PlanNode {
   readonly planning: 'schema' | 'catalog';
   /** The field that receives the plan. Nothing else may write it. */
   readonly save: string;
-  /** The field that receives the model's text if there is nothing to do. */
+  /** The field that receives the model's text if there is nothing to do. Default: none. */
   readonly answer?: string;
   readonly maxActions: number;
   /** Maximum number of plans before the node fails; only for `schema`. */

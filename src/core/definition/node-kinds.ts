@@ -71,7 +71,7 @@ export type NodeKind =
       readonly message: GraphValue;
       /** The prompt of the agent that takes the place of the message. */
       readonly prompt?: string;
-      /** The arguments of the prompt. */
+      /** The arguments of the prompt. Default: none. */
       readonly args?: GraphValue;
       readonly save?: string;
       /** Each visit continues the conversation of the previous visit in this run. */

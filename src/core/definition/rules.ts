@@ -114,9 +114,9 @@ export function decidersProblem(value: unknown, path: string): string | null {
 export interface Rule {
   /** The tool's name, or a glob: `*` is any characters, `?` one. */
   readonly tool: string;
-  /** Only calls of tools with this effect. */
+  /** Only calls of tools with this effect. Default: any effect. */
   readonly effect?: Effect;
-  /** Only calls whose arguments satisfy this predicate. */
+  /** Only calls whose arguments satisfy this predicate. Default: any arguments. */
   readonly where?: Predicate;
   readonly then: 'allow' | 'ask' | 'deny';
   /** For `ask`: who may decide; default: anyone who may send updates to the run. */

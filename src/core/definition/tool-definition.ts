@@ -62,7 +62,7 @@ export interface ToolDefinition {
 export interface ClientTool {
   /** 1 to 64 letters, digits, `_`, and `-`. */
   readonly name: string;
-  /** What tells the model what the tool does. */
+  /** What tells the model what the tool does. Default: none. */
   readonly description?: string;
   /** JSON schema of the arguments, of type `object`; default: no arguments. */
   readonly parameters?: JsonObject;

@@ -27,7 +27,7 @@ export interface Incoming {
   readonly messages?: readonly SuppliedMessage[];
   /** The agent's named prompt that replaces the text; `text` is then empty. */
   readonly prompt?: string;
-  /** The arguments of the prompt. */
+  /** The arguments of the prompt. Default: none. */
   readonly args?: JsonObject;
   /** Values that become artifacts of the run when the message joins it. */
   readonly artifacts?: readonly AttachedArtifact[];
@@ -78,22 +78,23 @@ export interface Ask {
   readonly message?: string;
   /**
    * Several messages, as a conversation, in place of `message`. The first and the last have role
-   * `user`.
+   * `user`. Default: none.
    */
   readonly messages?: readonly SuppliedMessage[];
   /**
    * A prompt of the agent in place of `message`. The turn uses its text, output, tools, and
-   * settings.
+   * settings. Default: none.
    */
   readonly prompt?: string;
-  /** The arguments of the prompt. */
+  /** The arguments of the prompt. Default: none. */
   readonly args?: JsonObject;
-  /** Images and files, by URL or as base64 text in the blob store. */
+  /** Images and files, by URL or as base64 text in the blob store. Default: none. */
   readonly attachments?: readonly Attachment[];
-  /** Values, stored by the client, that become artifacts of the run. */
+  /** Values, stored by the client, that become artifacts of the run. Default: none. */
   readonly artifacts?: readonly AttachedArtifact[];
   /**
    * The sender's id of the message, 1 to 200 characters, which makes sending it again idempotent.
+   * Default: none.
    */
   readonly id?: string;
   /**
@@ -101,11 +102,17 @@ export interface Ask {
    * joins the turn under way before its next model call.
    */
   readonly mode?: AskMode;
-  /** The message stays verbatim when older messages are summarized. */
+  /** Whether the message stays verbatim when older messages are summarized; default false. */
   readonly pin?: boolean;
-  /** The run loads the agent's newest definition first; only for a message that begins a turn. */
+  /**
+   * Whether the run loads the agent's newest definition first; only for a message that begins a
+   * turn. Default: false.
+   */
   readonly refresh?: boolean;
-  /** Who sends the message: a claim of 1 to 200 characters, recorded and not verified. */
+  /**
+   * Who sends the message: a claim of 1 to 200 characters, recorded and not verified. Default: `by`
+   * of the client, if it has one.
+   */
   readonly by?: string;
   /** The interface that has verified `by`, such as `http`; absent: `by` is a claim. Only a server sets it. */
   readonly door?: string;
@@ -116,20 +123,24 @@ export interface Ask {
    * was raised or another person has answered an earlier form of it.
    */
   readonly answers?: boolean | AnsweredRequest;
-  /** When the sender sent it, by the sender's clock, Unix time in ms. The client adds it. */
+  /**
+   * When the sender sent it, by the sender's clock, Unix time in ms. The client adds it. Default:
+   * none.
+   */
   readonly sentAt?: number;
-  /** For a run of a graph: a patch of the state with which the turn begins. */
+  /** For a run of a graph: a patch of the state with which the turn begins. Default: none. */
   readonly input?: JsonObject;
   /**
    * JSON for the functions of this turn, at most 16,000 characters: it extends the run's `context`
    * field by field if both are objects, and replaces it otherwise. The model never sees it.
+   * Default: the run's alone.
    */
   readonly context?: Json;
   /** `replace`: the turn does not use the run's context. Default: `extend`. */
   readonly contextMode?: 'extend' | 'replace';
   /**
-   * Settings of the model for this turn, such as `temperature` or `metadata`, in addition to those of
-   * the agent, which has to allow them (`callSettings`).
+   * Settings of the model for this turn, such as `temperature` or `metadata`, in addition to those
+   * of the agent, which has to allow them (`callSettings`). Default: none.
    */
   readonly settings?: JsonObject;
 }

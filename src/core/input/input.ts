@@ -143,74 +143,73 @@ export { show } from '../text/text.js';
 /** The one argument of workflow type `agent`. */
 export interface RunInput {
   readonly agent: string;
+  /**
+   * The text of the first message. Required, except with `messages` or `prompt`, for an open run that
+   * gets one later, and for a graph with `input`.
+   */
   readonly message?: string;
-  /** Images and files that belong to the message. */
+  /** Images and files that belong to the message. Default: none. */
   readonly attachments?: readonly Attachment[];
-  /** Values that become artifacts of the run with its first message. */
+  /** Values that become artifacts of the run with its first message. Default: none. */
   readonly artifacts?: readonly AttachedArtifact[];
   /** The run waits for more messages after a turn instead of ending. Default: false. */
   readonly open?: boolean;
   /** Lowers the agent's limits, or replaces its default limits. */
   readonly limits?: Limits;
-  /** JSON that every user function receives; the model never sees it. */
+  /** JSON that every user function receives; the model never sees it. Default: null. */
   readonly context?: Json;
-  /** The context by reference. Only a calling agent sets it. */
+  /** The context by reference. Only a calling agent sets it. Default: none. */
   readonly contextBlob?: BlobRef;
-  /** The context of the caller's turn. Only a calling agent sets it. */
+  /** The context of the caller's turn. Only a calling agent sets it. Default: none. */
   readonly turnContext?: TurnContext;
-  /** Labels for people and filters: at most 50, each of 1 to 200 characters. */
+  /** Labels for people and filters: at most 50, each of 1 to 200 characters. Default: none. */
   readonly tags?: readonly string[];
   /** Stores every message in the archive. Default: the value of `open`. */
   readonly archive?: boolean;
-  /** Number of agents above this run, for the limit `depth`. Only a calling agent sets it. */
+  /** Number of agents above this run, for the limit `depth`. Only a calling agent sets it. Default: 0. */
   readonly depth?: number;
-  /** For a graph: a patch of the state with which the first turn begins. */
+  /** For a graph: a patch of the state with which the first turn begins. Default: none. */
   readonly input?: JsonObject;
-  /** Arguments of an agent whose instructions are a template. */
+  /** Arguments of an agent whose instructions are a template. Default: none. */
   readonly args?: JsonObject;
-  /**
-   * Several messages, as a conversation, in place of `message`. The first and the last have role
-   * `user`.
-   */
+  /** Several messages, as a conversation, in place of `message`. The first and the last have role `user`. Default: none. */
   readonly messages?: readonly SuppliedMessage[];
-  /** In place of `message`: a prompt of the agent. */
+  /** In place of `message`: a prompt of the agent. Default: none. */
   readonly prompt?: string;
-  /** Arguments of the prompt. */
+  /** Arguments of the prompt. Default: none. */
   readonly promptArgs?: JsonObject;
-  /** Settings of the model for the first turn, in addition to those of the agent. */
+  /** Settings of the model for the first turn, in addition to those of the agent. Default: none. */
   readonly settings?: JsonObject;
-  /**
-   * The calling agent's remaining budget. Each value lowers the agent's limit if that is higher.
-   */
+  /** The calling agent's remaining budget. Each value lowers the agent's limit if that is higher. Default: none. */
   readonly budget?: LimitSet;
-  /** The run begins with the messages of another run. */
+  /** The run begins with the messages of another run. Default: none. */
   readonly fork?: ForkInput;
-  /** Set by a workflow that calls the agent; the run's idempotency keys derive from it. */
+  /** Set by a workflow that calls the agent; the run's idempotency keys derive from it. Default: none. */
   readonly called?: CallOrigin;
-  /** Who started the run: a claim of 1 to 200 characters, recorded and not verified. */
+  /** Who started the run: a claim of 1 to 200 characters, recorded and not verified. Default: none. */
   readonly by?: string;
   /** The interface that has verified `by`, such as `http`; absent: `by` is a claim. Only a server sets it. */
   readonly door?: string;
   /**
    * Everyone for whom an agent calls this one: who asked for the calling turn and for the turns
-   * above it. Only a calling agent sets it.
+   * above it. Only a calling agent sets it. Default: none.
    */
   readonly requesters?: readonly string[];
   /**
    * Rules about the run's tool calls, in addition to those of its agent and its workers. They can
-   * only be stricter.
+   * only be stricter. Default: none.
    */
   readonly rules?: readonly Rule[];
-  /** Who shares the workers with others: 1 to 64 bytes of text. Called agents inherit it. */
+  /** Who shares the workers with others: 1 to 64 bytes of text. Called agents inherit it. Default: none. */
   readonly tenant?: string;
-  /** `deny`: no person is available, so every approval is denied and no question is asked. */
+  /** `deny`: no person is available, so every approval is denied and no question is asked. Default: people are asked. */
   readonly unattended?: 'deny';
   /**
    * Number of failed attempts, 1 to 10, after which a model call fails its turn. The turn also
    * fails where the run would otherwise be blocked. Default: the run waits until the model answers.
    */
   readonly modelAttempts?: number;
-  /** Tools that the caller defines and executes, beside those of the agent. */
+  /** Tools that the caller defines and executes, beside those of the agent. Default: none. */
   readonly clientTools?: readonly ClientTool[];
 }
 

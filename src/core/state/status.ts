@@ -195,8 +195,8 @@ export interface MessageRange {
 /** Which messages of a run to read. */
 export interface TranscriptRange extends MessageRange {
   /**
-   * Whether to include side branches: refused answers, and the messages to the model about them. A
-   * query has only those of the current segment.
+   * Whether to include side branches: refused answers, and the messages to the model about them;
+   * default false. A query has only those of the current segment.
    */
   readonly side?: boolean | undefined;
 }

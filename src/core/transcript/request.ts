@@ -247,29 +247,35 @@ export interface Decision {
   /** The request's digest, as shown. */
   readonly digest: string;
   readonly as: DecisionKind;
-  /** For `edit`: all new arguments. For `raise`: by how much, such as `{"steps": 10}`. */
+  /** Required for `edit`: all new arguments; and for `raise`: by how much, as `{"steps": 10}`. */
   readonly arguments?: JsonObject;
   /**
    * For `some`: the ids of the plan's actions that are executed, with all that they depend on.
    * Absent: all that need no approval and depend on none that does.
    */
   readonly actions?: readonly string[];
-  /** For `answer` and `happened`: the result. */
+  /** The result: required for `answer`; for `happened`, default: none. */
   readonly result?: Json;
   /**
    * For the model: the reason, at most 2,000 characters. It reaches the model with `deny`,
-   * `abandon`, and every decision about a plan or about a question of a graph.
+   * `abandon`, and every decision about a plan or about a question of a graph. Default: none.
    */
   readonly note?: string;
-  /** For `approve`: the approval also holds for later calls of this run. */
+  /**
+   * For `approve`: the approval also holds for later calls of this run. Default: for this call
+   * only.
+   */
   readonly grant?: RequestedGrant;
-  /** Who decides: a claim of 1 to 200 characters, recorded and not verified. */
+  /**
+   * Who decides: a claim of 1 to 200 characters, recorded and not verified. Default: `by` of the
+   * client, if it has one.
+   */
   readonly by?: string;
   /** The interface that has verified `by`, such as `http`; absent: `by` is a claim. Only a server sets it. */
   readonly door?: string;
-  /** The groups of `by` that the interface has verified. */
+  /** The groups of `by` that the interface has verified. Default: none. */
   readonly groups?: readonly string[];
-  /** Set by the run only; see `keepsEarlierMeaning`. */
+  /** Set by the run only; see `keepsEarlierMeaning`. Default: none. */
   readonly patched?: true;
 }
 
@@ -329,6 +335,6 @@ export interface Grant {
   readonly by?: string;
   /** The interface that has verified `by`; absent: a claim. */
   readonly door?: string;
-  /** The groups of `by` that the interface has verified. */
+  /** The groups of `by` that the interface has verified. Default: none. */
   readonly groups?: readonly string[];
 }

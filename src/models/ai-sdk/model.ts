@@ -74,8 +74,8 @@ export interface AiSdkModelOptions {
    */
   readonly idleTimeout?: Duration;
   /**
-   * Options of providers by their names, sent with each call: for providers behind a gateway, and for
-   * names that no setting of an agent has. Settings of the agent precede.
+   * Options of providers by their names, sent with each call: for providers behind a gateway, and
+   * for names that no setting of an agent has. Settings of the agent precede. Default: none.
    */
   readonly providerOptions?: Readonly<Record<string, JsonObject>>;
   /** The model's capabilities; default, field by field: those of a modern model. */

@@ -36,6 +36,7 @@ export interface ArtifactOptions {
   readonly name?: string;
   /**
    * A line of at most 300 characters for the model: what the value is, in addition to its shape.
+   * Default: none.
    */
   readonly summary?: string;
 }

@@ -109,6 +109,7 @@ export const graphQuery = defineQuery<GraphView | null>('graph');
 
 /** Who decides: a claim of 1 to 200 characters that perdure records and does not verify. */
 export interface ActorClaim {
+  /** The name of that person. Default: `by` of the client, if it has one. */
   readonly by?: string;
   /** The interface that has verified `by`, such as `http`; absent: `by` is a claim. Only a server sets it. */
   readonly door?: string;
