@@ -11,6 +11,9 @@ import { unblocked } from './block.js';
 export const MAX_ROUNDS = 10;
 const FIRST_PAUSE_MS = 1_000;
 
+/** Work on a call whose server has asked. */
+type Asked = CallWork & { readonly asked: AskedByServer };
+
 /**
  * Returns the events when a server asks before it executes a call: the first request, or, if nobody
  * can be asked, the next attempt with `cancel` as each answer. Null if it has asked too often.
@@ -31,12 +34,11 @@ export function serverAsked(
     rounds,
   };
   // The server has executed nothing, so nothing of the attempt counts.
-  const { name, approved, grant, again, retried } = work;
-  const next: CallWork = {
+  const { name, approved, grant, retried } = work;
+  const next: Asked = {
     name,
     ...(approved && { approved }),
     ...(grant !== undefined && { grant }),
-    ...(again && { again }),
     ...(retried && { retried }),
     asked,
     // A server that asks nothing wants the same call later.
@@ -49,7 +51,7 @@ export function serverAsked(
 /** Returns the events of an answer to a server: the next request, or the next attempt of the call. */
 export function serverAnswered(
   state: RunState,
-  work: AskingWork & { readonly asked: AskedByServer },
+  work: AskingWork & Asked,
   answer: ServerAnswer,
   at: number,
 ): readonly RunEvent[] {
@@ -59,17 +61,15 @@ export function serverAnswered(
 }
 
 /** Whether a request is a server's. */
-export function isServerAsk(
-  work: AskingWork,
-): work is AskingWork & { readonly asked: AskedByServer } {
+export function isServerAsk(work: AskingWork): work is AskingWork & Asked {
   return work.asked !== undefined && work.request.kind === 'question';
 }
 
 /** Only who may decide about the call may answer what its server asks. */
-function nextRequest(state: RunState, { name, asked }: CallWork, at: number): readonly RunEvent[] {
+function nextRequest(state: RunState, { name, asked }: Asked, at: number): readonly RunEvent[] {
   const call = callOfWork(state, name);
   const tool = call && findTool(state, call.name);
-  if (tool === undefined || asked === undefined || nextAsk(asked) === undefined) return [];
+  if (tool === undefined || nextAsk(asked) === undefined) return [];
   const deciders = call?.verdict?.deciders;
   const request = askRequest(asked, { tool, at, ...(deciders && { deciders }) });
   return [{ type: 'request-raised', work: name, request }];
