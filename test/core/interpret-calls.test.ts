@@ -149,6 +149,25 @@ describe('a call', () => {
   });
 });
 
+test.each([
+  ['succeeded', { ok: true, text: 'seen' }],
+  ['failed', { ok: false, text: 'an error' }],
+])('what could not be stored of a call that %s is reported', (_, result) => {
+  const reports = [{ type: 'storage_lost', attempt: 1, waitMs: 0, at: 1, message: 'full' }];
+  const state = executing('look');
+  const lost = after(state, completed(toolTask(state, 0), { ...result, reports }));
+  expect(lost.turn.reports).toEqual(reports);
+  expect(lost.work).toEqual([]);
+  const whole = after(state, completed(toolTask(state, 0), result));
+  expect(whole.turn.reports).toEqual([]);
+});
+
+test('a keyed call may have taken effect if it timed out, but not if its tool failed', () => {
+  const state = executing('put');
+  expect(workOf(timedOut(state, 'gone'), ID)).toMatchObject({ phase: 'asking' });
+  expect(results(after(state, failed(toolTask(state, 0), 'it threw')))[0]).toContain('it threw');
+});
+
 describe('an interruption', () => {
   test('cancels a call, and reports whether it may have taken effect', () => {
     const read = executing('look');

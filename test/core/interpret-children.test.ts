@@ -59,6 +59,17 @@ describe('the run of a called agent', () => {
     expect(results(after(running, ended(null, 'terminated')))[0]).toContain('terminated');
   });
 
+  test('reports what it has lost as losses of its caller, also if it failed', () => {
+    const reports = [
+      { type: 'storage_lost', attempt: 1, waitMs: 0, at: 9, message: 'agent expert: a result' },
+    ];
+    for (const end of [COMPLETED, FAILED]) {
+      const lost = after(running, ended({ ...end, lost: ['a result'] }));
+      expect(lost.turn.reports).toEqual(reports);
+      expect(after(running, ended(end)).turn.reports).toEqual([]);
+    }
+  });
+
   test('is followed if it existed before', () => {
     const existed = after(running, { type: 'child-existed', call: ID, at: 0 });
     expect(workOf(existed, ID)).toEqual({ phase: 'waiting' });

@@ -40,6 +40,15 @@ describe('a decision', () => {
     expect(after(resumed, update('pause', {}, 'u3')).paused).toBe(true);
   });
 
+  test('names the interface that has verified its person', () => {
+    const both = { by: 'ann', door: 'http' };
+    const state = after(start, update('setLimits', { ...both, steps: 3 }, 'u'));
+    expect(state.decisions).toEqual([{ what: 'setLimits', id: 'u', at: 0, ...both }]);
+    expect(state.config.limits.turn).toEqual({ steps: 3, toolCalls: 200 });
+    const nobody = after(start, update('pause', { by: '', door: 'http' }, 'u'));
+    expect(nobody.decisions).toEqual([{ what: 'pause', id: 'u', at: 0 }]);
+  });
+
   test('cancels the current turn, and names it', () => {
     const state = after(start, update('cancelTurn', {}, 'u'));
     expect(state.decisions).toEqual([{ what: 'cancelTurn', id: 'u', at: 0, turn: 1 }]);

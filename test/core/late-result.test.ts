@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { historyFromJSON } from '@temporalio/common/lib/proto-utils.js';
 import { expect, test } from 'vitest';
+import { isAwaited } from '../../src/core/interpret/interpret.js';
 import { decodeEvent } from '../../src/history/decode-event.js';
 import type { HistoryEvent } from '../../src/history/history-event.js';
 import { project } from '../../src/history/projection.js';
@@ -36,4 +37,24 @@ test('the result of a copy that was canceled for another one does not count', ()
   const once = project(events);
   expect(messages).toEqual(once.messages);
   expect(state?.transcript).toEqual(once.state?.transcript);
+});
+
+test.each([
+  ['callModel', true],
+  ['runTool', true],
+  ['runReads', true],
+  ['runFunction', true],
+  ['retrieveDocuments', true],
+  ['rememberTurn', true],
+  ['checkDecision', true],
+  ['notifyRequest', true],
+  ['askRun', true],
+  ['followRun', true],
+  ['an activity of another program', true],
+  ['loadAgent', false],
+  ['archiveMessages', false],
+  ['forkMessages', false],
+  ['checkBlob', false],
+])('a run waits until a canceled %s has ended, because it may act: %s', (activity, awaited) => {
+  expect(isAwaited(activity)).toBe(awaited);
 });

@@ -6,7 +6,9 @@ import type { RunConfig } from '../../src/core/state/state.js';
 import { afterNextAction, runWithCall, decision, ID } from '../support/pending-call.js';
 import {
   after,
+  blocked,
   completed,
+  model,
   results,
   scheduled,
   toolTask,
@@ -25,6 +27,13 @@ describe('the signal `resume`', () => {
     const state = after(after(start, pause({ by: 'ann' })), resume({ by: 'bob' }));
     expect(state.paused).toBe(false);
     expect(state.decisions?.at(-1)).toEqual({ what: 'resume', id: '', at: 9, by: 'bob' });
+  });
+
+  test('retries the blocked work of a run that is not paused', () => {
+    const stuck = after(start, scheduled(model()), blocked(model(), 'quota'));
+    const state = after(stuck, resume({ by: 'bob' }));
+    expect(workOf(state, 'model')).toEqual({ probeMs: 30_000, phase: 'waiting' });
+    expect(state.decisions).toEqual([{ what: 'resume', id: '', at: 9, by: 'bob' }]);
   });
 
   test('changes nothing in a run that is neither paused nor blocked', () => {
