@@ -51,6 +51,15 @@ describe('the README', () => {
     expect(second).toBe('npm ci && npm run check');
     expect(read('README.md').split('\n').length).toBeLessThanOrEqual(150);
   });
+
+  test('is read in three minutes, at 238 words a minute, without its code', () => {
+    const prose = proseOf('README.md')
+      .replaceAll(/!\[[^\]]*\]\([^)]*\)/g, '')
+      .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1');
+    const words = prose.split(/\s+/).filter((word) => /[\p{Letter}\p{Number}]/u.test(word));
+    expect(words.length).toBeGreaterThan(400);
+    expect(words.length).toBeLessThan(700);
+  });
 });
 
 describe('the documents', () => {
@@ -97,6 +106,30 @@ test('the TypeScript of the documents is fenced as `ts` where it uses perdure, s
       .map(([block]) => `${document}: ${block}`);
   });
   expect(untested).toEqual([]);
+});
+
+test('the pages for those who come from another library name the versions that are executed', () => {
+  const versionIn = (folder: string, name: string): string => {
+    const lock = JSON.parse(read(join(folder, 'package-lock.json'))) as {
+      readonly packages: Readonly<Record<string, { readonly version: string } | undefined>>;
+    };
+    return lock.packages[`node_modules/${name}`]?.version ?? 'none';
+  };
+  const ports = 'bench/ports';
+  const [, llamabot = 'none'] = read(`${ports}/requirements.txt`).match(/^llamabot==(.+)$/m) ?? [];
+  const executed = {
+    langgraph: [versionIn(ports, '@langchain/langgraph'), versionIn(ports, '@langchain/openai')],
+    'ai-sdk': [versionIn('', 'ai'), versionIn('', '@ai-sdk/openai')],
+    'openai-agents': [versionIn(ports, '@openai/agents')],
+    mastra: [versionIn(ports, '@mastra/core')],
+    llamabot: [llamabot],
+    temporal: [versionIn('', '@temporalio/worker')],
+  };
+  const unnamed = Object.entries(executed).flatMap(([page, versions]) => {
+    const text = read(`docs/coming-from-${page}.md`);
+    return versions.filter((one) => !text.includes(one)).map((one) => `${page}: ${one}`);
+  });
+  expect(unnamed).toEqual([]);
 });
 
 describe('the recipes of CONTRIBUTING.md', () => {

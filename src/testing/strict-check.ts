@@ -15,7 +15,7 @@ type Place = readonly string[];
 
 const KEYWORDS = new Set(
   (
-    '$ref $defs anyOf type properties required additionalProperties items enum const description ' +
+    '$schema $ref $defs anyOf type properties required additionalProperties items enum const description ' +
     'title pattern format multipleOf maximum exclusiveMaximum minimum exclusiveMinimum minItems maxItems'
   ).split(' '),
 );

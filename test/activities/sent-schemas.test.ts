@@ -343,3 +343,9 @@ describe('a decision by schema', () => {
     ]);
   });
 });
+
+test('the stub accepts the `$schema` that other libraries send with strict schemas, as OpenAI does', () => {
+  const $schema = 'http://json-schema.org/draft-07/schema#';
+  const schema = { type: 'object', properties: {}, required: [], additionalProperties: false };
+  expect(strictProblem({ $schema, ...schema })).toBeNull();
+});

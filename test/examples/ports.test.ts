@@ -1,11 +1,13 @@
-import { execFile } from 'node:child_process';
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { dirname, resolve } from 'node:path';
-import { promisify } from 'node:util';
+import { randomUUID } from 'node:crypto';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { Client, Connection } from '@temporalio/client';
+import { DefaultLogger, NativeConnection, Worker, bundleWorkflowCode } from '@temporalio/worker';
 import { transform } from 'esbuild';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { replyCall, replyText } from '../../src/testing/replies.js';
 import { startExample, type Example } from '../support/example.js';
+import { type TheirSide, compareSides, program, readPorted } from '../support/ported-page.js';
 
 let example: Example;
 beforeAll(async () => {
@@ -35,37 +37,88 @@ test('the tool loop calls its tool and answers', async () => {
   expect(outcome).toMatchObject({ status: 'completed', answer: 'It is 21 °C in Rome.' });
 });
 
-/** The code of a page: the other library's block, which is `typescript`, and perdure's, which are `ts`. */
-async function blocksOf(page: string): Promise<readonly [theirs: string, ours: string]> {
-  const text = await readFile(`docs/coming-from-${page}.md`, 'utf8');
-  const [, theirs = ''] = /^```typescript\n([\s\S]*?)^```$/m.exec(text) ?? [];
-  const ours = [...text.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map(([, code = '']) => code);
-  return [theirs, ours.join('')];
-}
-
 test.each(['langgraph', 'ai-sdk'])(
   'the port from %s has at most 1.3 times the lines',
   async (page) => {
-    const [theirs = 0, ours] = (await blocksOf(page)).map(
-      (block) => block.split('\n').filter((line) => line.trim() !== '').length,
-    );
-    expect(theirs).toBeGreaterThan(10);
-    expect(ours).toBeLessThanOrEqual(1.3 * theirs);
+    const linesOf = (code: string): number =>
+      code.split('\n').filter((line) => line.trim() !== '').length;
+    const { theirs, ours } = await readPorted(page);
+    expect(linesOf(theirs)).toBeGreaterThan(10);
+    expect(linesOf(ours.join(''))).toBeLessThanOrEqual(1.3 * linesOf(theirs));
   },
 );
 
-test('the loop of the AI SDK on its page calls its tool and answers', async () => {
-  const { stub } = example;
-  stub.script(replyCall('weather', { place: 'Rome' }), replyText('It is 21 °C in Rome.'));
-  const [theirs] = await blocksOf('ai-sdk');
-  // Inside the repository, so that the block finds the library.
-  const file = resolve('node_modules', '.cache', `ai-sdk-page-${process.pid}.mjs`);
-  onTestFinished(async () => await rm(file, { force: true }));
-  await mkdir(dirname(file), { recursive: true });
-  await writeFile(file, (await transform(theirs, { loader: 'ts' })).code);
-  // In a process of its own, because the library reads the address when it is loaded first.
-  const env = { ...process.env, OPENAI_BASE_URL: stub.baseUrl, OPENAI_API_KEY: 'none' };
-  const { stdout } = await promisify(execFile)(process.execPath, [file], { env });
-  expect(stdout).toContain('It is 21 °C in Rome.');
-  stub.assertConsumed();
+// `npm run ports` does the same with libraries that are no dependencies of perdure.
+test('the loops of the AI SDK and of perdure call the tool and answer', async () => {
+  const steps = [replyCall('weather', { place: 'Rome' }), replyText('It is 21 °C in Rome.')];
+  const aiSdk = program({ command: process.execPath, folder: resolve('.') });
+  const { theirs, ours } = await compareSides('ai-sdk', steps, aiSdk);
+  expect(theirs.answer).toBe('It is 21 °C in Rome.');
+  expect(ours).toEqual(theirs);
 });
+
+test('the loop by hand and perdure call the tool and answer', async () => {
+  const steps = [replyCall('order', { number: 17 }), replyText('It is a lamp.')];
+  const { theirs, ours } = await compareSides('temporal', steps, loopByHand);
+  expect(theirs.answer).toBe('It is a lamp.');
+  expect(ours).toEqual(theirs);
+});
+
+/** A message of the loop by hand, with its calls as Chat Completions has them. */
+interface Message {
+  readonly role: string;
+  readonly content: string;
+  readonly calls?: readonly { readonly id: string }[];
+  readonly tool_call_id?: string;
+}
+
+/** Runs the page's workflow on a worker of Temporal's SDK, with activities as a team would write them. */
+const loopByHand: TheirSide = async ({ theirs, message }, stub) => {
+  const activities = {
+    async callModel(messages: readonly Message[]): Promise<Message> {
+      const sent = messages.map(({ calls = [], ...rest }) =>
+        calls.length > 0 ? { ...rest, tool_calls: calls } : rest,
+      );
+      const response = await fetch(`${stub.baseUrl}/chat/completions`, {
+        method: 'POST',
+        body: JSON.stringify({ model: 'gpt-4.1-mini', messages: sent }),
+      });
+      const { choices } = (await response.json()) as {
+        readonly choices: readonly [{ readonly message: Record<string, never> }];
+      };
+      const { content, tool_calls: calls } = choices[0].message;
+      return { role: 'assistant', content: content ?? '', calls: calls ?? [] };
+    },
+    callTool: ({ id }: { readonly id: string }): Message => ({
+      role: 'tool',
+      tool_call_id: id,
+      content: JSON.stringify({ number: 17, item: 'lamp' }),
+    }),
+  };
+  const folder = resolve('node_modules', '.cache', `loop-${randomUUID()}`);
+  const address = inject('temporalAddress');
+  const taskQueue = `loop-${randomUUID()}`;
+  const connection = await NativeConnection.connect({ address });
+  const client = new Client({ connection: await Connection.connect({ address }) });
+  try {
+    await mkdir(folder, { recursive: true });
+    const workflowsPath = join(folder, 'workflows.mjs');
+    // The SDK compiles no TypeScript below `node_modules`.
+    await writeFile(workflowsPath, (await transform(theirs, { loader: 'ts' })).code);
+    const logger = new DefaultLogger('ERROR');
+    const workflowBundle = await bundleWorkflowCode({ workflowsPath, logger });
+    const worker = await Worker.create({ connection, taskQueue, workflowBundle, activities });
+    const workflowId = taskQueue;
+    return await worker.runUntil(
+      client.workflow.execute<(question: string) => Promise<string>>('agent', {
+        taskQueue,
+        workflowId,
+        args: [message],
+      }),
+    );
+  } finally {
+    await client.connection.close();
+    await connection.close();
+    await rm(folder, { recursive: true, force: true });
+  }
+};
