@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { openCalls } from '../../src/core/calls/batch.js';
+import { openCalls, safetyWords } from '../../src/core/calls/batch.js';
 import type { ModelSettings } from '../../src/core/definition/definition.js';
 import { nextAction } from '../../src/core/run/next-action.js';
 import type { RunConfig, RunState } from '../../src/core/state/state.js';
@@ -190,6 +190,15 @@ describe('repeats of a call', () => {
     };
     expect(results(asked([['put', 1]], gone)).at(-1)).toContain('[see above, or the summary]');
   });
+});
+
+test.each<[string, NonNullable<ToolCall['safety']>]>([
+  ['harmful: it may break', [{ id: 's1', code: 'harmful', message: 'it may break' }]],
+  ['harmful', [{ id: 's1', code: 'harmful', message: '' }]],
+  ['it may break', [{ id: 's1', message: 'it may break' }]],
+  ['s1; s2', [{ id: 's1', code: '' }, { id: 's2' }]],
+])('a request about safety checks states %s', (words, safety) => {
+  expect(safetyWords({ safety })).toBe(`the provider asks for a person's decision (${words})`);
 });
 
 test('a failed step counts only until a call succeeds', () => {

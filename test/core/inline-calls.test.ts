@@ -14,6 +14,8 @@ const tools = [
   ...TOOLS,
   toolDefinition('peek', 'read', { inline: true, attempts: 3 }),
   toolDefinition('scan', 'read', { inline: true }),
+  toolDefinition('write', 'keyed', { inline: true }),
+  toolDefinition('nap', 'read', { inline: true, kind: 'wait' }),
 ];
 
 function afterReply(reply: RecordedReply, rest: Parameters<typeof config>[0] = {}): RunState {
@@ -35,6 +37,8 @@ describe('the calls of a reply', () => {
     expect(idsOf(afterReply(callReply(['peek'], ['scan', 1])))).toEqual([FIRST, SECOND]);
     expect(idsOf(afterReply(callReply(['peek'], ['look'])))).toEqual([]);
     expect(idsOf(afterReply(callReply(['put'])))).toEqual([]);
+    expect(idsOf(afterReply(callReply(['write'])))).toEqual([]);
+    expect(idsOf(afterReply(callReply(['nap', { seconds: 1 }])))).toEqual([]);
     expect(idsOf(begun(config({ tools })))).toEqual([]);
   });
 

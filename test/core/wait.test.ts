@@ -31,6 +31,8 @@ describe('waitUntil', () => {
     [' 2027-03-01 10:00:00+02 ', '2027-03-01T08:00:00Z'],
     ['2027-03-01T10:00:00.5+0530', '2027-03-01T04:30:00.500Z'],
     ['2027-03-01T10:00:00,123999-03:30', '2027-03-01T13:30:00.123Z'],
+    ['2027-03-02T10:00:00+23:59', '2027-03-01T10:01:00Z'],
+    ['2027-03-01 10:00:00.5-02', '2027-03-01T12:00:00.500Z'],
     ['2027-12-31T23:30:00-01:00', '2028-01-01T00:30:00Z'],
     ['2028-01-01T00:30:00+01:00', '2027-12-31T23:30:00Z'],
   ])('reads %s as %s', (text, moment) => {
@@ -134,10 +136,16 @@ describe('waitUntil', () => {
   });
 
   test('quotes little of an invalid value, and never half a character', () => {
+    expect(problemOf({ until: 'x'.repeat(61) })).toContain(`not "${'x'.repeat(60)}"`);
     const problem = problemOf({ until: `${'x'.repeat(59)}😀${'x'.repeat(1_000)}` });
     expect(problem.length).toBeLessThan(250);
     expect(problem).not.toMatch(/\p{Surrogate}/u);
   });
+});
+
+test('waitProblem finds nothing wrong with a valid wait, whenever it begins', () => {
+  expect(waitProblem({ seconds: 5 })).toBeNull();
+  expect(waitProblem({ until: '2099-01-01T00:00:00Z', reason: 'far away' })).toBeNull();
 });
 
 describe('waitedText', () => {

@@ -42,6 +42,13 @@ describe('waits', () => {
     );
   });
 
+  test('that a person changes to end too far ahead end at once', () => {
+    const json = '{"until":"2099-01-01T00:00:00Z"}';
+    const call = { name: 'nap', arguments: json, digest: 'd' };
+    const edited = reduce(napping, { type: 'call-edited', id: 'call_1_1_1', call });
+    expect(nextAction(edited)).toEqual({ type: 'pass-time' });
+  });
+
   test('are ended by a message, once', () => {
     const woken = after(napping, update('ask', { message: 'hello' }));
     expect(nextAction(woken)).toEqual({ type: 'pass-time' });

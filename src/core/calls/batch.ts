@@ -9,10 +9,10 @@ import { isObject, parseJson } from '../text/json.js';
 import { type CallResult, refusal, signature } from '../transcript/call-result.js';
 import type { ToolCall } from '../transcript/messages.js';
 
+/** How long, or until which Unix time in ms, and the model's original text. */
 type Wait =
-  | { readonly type: 'seconds'; readonly seconds: number; readonly text: string }
-  /** Unix time in milliseconds, and the model's original text. */
-  | { readonly type: 'until'; readonly atMs: number; readonly text: string };
+  | { readonly seconds: number; readonly text: string }
+  | { readonly atMs: number; readonly text: string };
 
 interface Problem {
   /** For the model: what is wrong, and how to fix it. */
@@ -32,7 +32,7 @@ const MAX_SECONDS = MAX_DAYS * DAY_SECONDS;
 export function waitUntil(argumentsJson: string, fromMs: number): number | Problem {
   const wait = readWait(parseJson(argumentsJson));
   if ('problem' in wait) return wait;
-  if (wait.type === 'seconds') return fromMs + Math.ceil(wait.seconds * 1_000);
+  if ('seconds' in wait) return fromMs + Math.ceil(wait.seconds * 1_000);
   if (wait.atMs - fromMs > MAX_SECONDS * 1_000) {
     return {
       problem: `until ${wait.text} is more than ${MAX_DAYS} days ahead; give an earlier moment`,
@@ -49,7 +49,7 @@ export function waitedText(argumentsJson: string, woken: boolean): string {
   const wait = readWait(parseJson(argumentsJson));
   const early = 'woken early by a message';
   if ('problem' in wait) return woken ? early : 'waited';
-  if (wait.type === 'seconds') {
+  if ('seconds' in wait) {
     return woken ? `${early}; the wait was to take ${wait.text} s` : `waited ${wait.text} s`;
   }
   return woken ? `${early}; the wait was until ${wait.text}` : `waited until ${wait.text}`;
@@ -76,7 +76,7 @@ function readSeconds(seconds: unknown): Wait | Problem {
       problem: `\`seconds\` must be a positive number of at most ${limit}, not ${shortText(seconds)}`,
     };
   }
-  return { type: 'seconds', seconds, text: String(seconds) };
+  return { seconds, text: String(seconds) };
 }
 
 const MOMENT =
@@ -87,8 +87,7 @@ const MOMENT =
  * The offset is required: without it, the text would denote a different time in each time zone.
  */
 function readMoment(until: unknown): Wait | Problem {
-  const text = typeof until === 'string' ? until.trim().toUpperCase() : '';
-  const found = MOMENT.exec(text);
+  const found = typeof until === 'string' ? MOMENT.exec(until.trim().toUpperCase()) : null;
   if (found === null) {
     return {
       problem:
@@ -96,11 +95,11 @@ function readMoment(until: unknown): Wait | Problem {
         `2027-03-28T07:00:00Z, not ${shortText(until)}`,
     };
   }
-  const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = found
-    .slice(1, 7)
-    .map((digits: string | undefined) => Number(digits ?? 0));
+  const [text] = found;
+  const part = (place: number): number => Number(found[place] ?? 0);
+  const days = daysSince1970({ year: part(1), month: part(2), day: part(3) });
+  const [hour, minute, second] = [part(4), part(5), part(6)] as const;
   const offset = offsetMinutes(found[8]);
-  const days = daysSince1970({ year, month, day });
   if (days === null || hour > 23 || minute > 59 || second > 59 || offset === 'impossible') {
     return { problem: `until ${text} is not a valid time: a part of it is out of range` };
   }
@@ -112,14 +111,13 @@ function readMoment(until: unknown): Wait | Problem {
   }
   const wholeSeconds = days * DAY_SECONDS + hour * 3_600 + (minute - offset) * 60 + second;
   const milliseconds = Number((found[7] ?? '').slice(0, 3).padEnd(3, '0'));
-  return { type: 'until', atMs: wholeSeconds * 1_000 + milliseconds, text };
+  return { atMs: wholeSeconds * 1_000 + milliseconds, text };
 }
 
-/** Minutes east of UTC. */
+/** Returns minutes east of UTC. `Z` has no digits, which count as 0. */
 function offsetMinutes(text: string | undefined): number | 'missing' | 'impossible' {
   if (text === undefined) return 'missing';
-  if (text === 'Z') return 0;
-  const digits = text.slice(1).replace(':', '').padEnd(4, '0');
+  const digits = text.slice(1).replace(':', '');
   const hours = Number(digits.slice(0, 2));
   const minutes = Number(digits.slice(2));
   if (hours > 23 || minutes > 59) return 'impossible';
@@ -131,17 +129,17 @@ const MONTH_DAYS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 /** Days since 1970-01-01 in the Gregorian calendar; null for a day that does not exist. */
 function daysSince1970(date: { year: number; month: number; day: number }): number | null {
   const { year, month, day } = date;
-  const leap = leapDaysBefore(year + 1) - leapDaysBefore(year);
-  const lengths = MONTH_DAYS.map((days, index) => (index === 1 ? days + leap : days));
+  const leapDays = daysBefore(year + 1) - daysBefore(year) - 365;
+  const lengths = MONTH_DAYS.map((days, index) => (index === 1 ? days + leapDays : days));
   if (day < 1 || day > (lengths[month - 1] ?? 0)) return null;
   const earlierMonths = lengths.slice(0, month - 1).reduce((sum, days) => sum + days, 0);
-  const leapDays = leapDaysBefore(year) - leapDaysBefore(1970);
-  return (year - 1970) * 365 + leapDays + earlierMonths + day - 1;
+  return daysBefore(year) - daysBefore(1970) + earlierMonths + day - 1;
 }
 
-function leapDaysBefore(year: number): number {
+/** Returns the days from the first one of year 1 to the first one of this year. */
+function daysBefore(year: number): number {
   const last = year - 1;
-  return Math.floor(last / 4) - Math.floor(last / 100) + Math.floor(last / 400);
+  return last * 365 + Math.floor(last / 4) - Math.floor(last / 100) + Math.floor(last / 400);
 }
 
 /** Returns the value, shortened for an error text. */
