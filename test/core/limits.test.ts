@@ -2,14 +2,19 @@ import { describe, expect, test } from 'vitest';
 import { LIMIT_NAMES, type Limits, type LimitSet } from '../../src/core/definition/definition.js';
 import { limitAmount, limitOption } from '../../src/core/requests/commands.js';
 import {
+  budgetLeft,
   callsLeft,
+  definitionHash,
   effectiveLimits,
+  hasOwnHash,
   limitReached,
   reserve,
+  unloadedConfig,
+  usedOf,
   withinBudget,
 } from '../../src/core/rules/limits.js';
 import { costOf, addReply } from '../../src/core/rules/spending.js';
-import type { RunState } from '../../src/core/state/state.js';
+import { initialState, type RunState } from '../../src/core/state/state.js';
 import type { Spent, Turn } from '../../src/core/state/turn.js';
 import { begun, config } from '../support/scripts.js';
 
@@ -203,6 +208,42 @@ describe('a budget', () => {
     expect(reserve(having({ tokens: null, costUsd: null }))).toEqual(NONE);
   });
 
+  test('on cost is exact for cheap tokens', () => {
+    const rest = { price: { input: 1, cachedInput: 1, output: 1 } };
+    const state = having({ costUsd: 4 }, { rest, tokens: 2_000_000 });
+    expect(reserve(state)).toEqual(clip(2_000_000, 'costUsd'));
+  });
+
+  test('on cost suffices for the dearest model that may answer', () => {
+    const state = having({ costUsd: 375 });
+    const highestPrice = { ...PRICE, output: 500_000 };
+    const config = { ...state.config, highestPrice };
+    expect(reserve({ ...state, config })).toEqual(clip(500, 'costUsd'));
+  });
+
+  test.each<[Limits, object | null]>([
+    [{}, null],
+    [{ steps: 5, tokens: null, costUsd: null }, null],
+    [{ tokens: 500 }, { tokens: 360 }],
+    [{ costUsd: 9 }, { costUsd: 7 }],
+    [
+      { tokens: 500, run: { costUsd: 9 } },
+      { tokens: 360, costUsd: 7 },
+    ],
+    [
+      { tokens: 500, costUsd: 9, run: { tokens: 400, costUsd: 10 } },
+      { tokens: 260, costUsd: 7 },
+    ],
+  ])('%j leaves %j', (limits, left) => {
+    expect(budgetLeft(having(limits, { spent: usage(100, 40, 2) }))).toEqual(left);
+  });
+
+  test('on cost is untouched by usage of an unknown price', () => {
+    expect(budgetLeft(having({ costUsd: 9 }, { spent: usage(1, 1, null) }))).toEqual({
+      costUsd: 9,
+    });
+  });
+
   test('does not cap a reply below the settings', () => {
     const rest = (maxOutputTokens: number) => ({ rest: { settings: { maxOutputTokens } } });
     expect(reserve(having({ tokens: 1_500 }, rest(500)))).toEqual(NONE);
@@ -221,6 +262,66 @@ test('tokens written to the cache have their own price, or that of the input', (
   const written = { ...used, cacheWriteTokens: 400_000 };
   expect(costOf(written, { ...PRICE, cacheWrite: 150_000 })).toBe(12_500 + 6_250 + 60_000);
   expect(costOf(written, PRICE)).toBe(costOf(used, PRICE));
+});
+
+test('what a turn and its run have used is counted for each limit', () => {
+  const state = having({}, { spent: { steps: 2, toolCalls: 3, ...usage(100, 40, 0.5) } });
+  const total = { ...state.total, steps: 7, toolCalls: 8, ...usage(1_000, 400, null) };
+  const late: RunState = {
+    ...state,
+    total,
+    startedAt: 1_000,
+    turn: { ...state.turn, startedAt: 5_000 },
+    config: { ...state.config, depth: 2 },
+  };
+  const used = (from: RunState, scope: 'turn' | 'run', at: number) =>
+    LIMIT_NAMES.map((name) => [name, usedOf(name, { state: from, scope, at })]);
+  expect(Object.fromEntries(used(late, 'turn', 6_000))).toEqual({
+    steps: 2,
+    toolCalls: 3,
+    tokens: 140,
+    costUsd: 0.5,
+    wallMs: 1_000,
+    depth: 2,
+  });
+  expect(Object.fromEntries(used(late, 'run', 6_000))).toEqual({
+    steps: 7,
+    toolCalls: 8,
+    tokens: 1_400,
+    costUsd: 0,
+    wallMs: 5_000,
+    depth: 2,
+  });
+  // A clock that was set back, and a run that no agent has called.
+  const early = Object.fromEntries(used(state, 'turn', -1));
+  expect(early).toMatchObject({ wallMs: 0, depth: 0 });
+});
+
+test('a carried definition has its own hash, and an agent that is not loaded has none', () => {
+  const empty = {
+    name: 'a',
+    instructions: '',
+    model: '',
+    tools: [],
+    toolChoice: 'auto',
+    toolCalls: 'parallel',
+    onLimit: 'answer',
+    limits: {},
+    settings: {},
+    hash: '',
+  } as const;
+  const carried = (change: Partial<RunState['config']['definition']>): boolean => {
+    const { config: own, ...state } = initialState(unloadedConfig('a'));
+    return hasOwnHash({ ...state, config: { ...own, definition: { ...empty, ...change } } });
+  };
+  expect(carried({})).toBe(true);
+  expect(carried({ instructions: 'x' })).toBe(false);
+  const loaded = { ...empty, instructions: 'be brief', model: 'm' };
+  const hash = definitionHash(loaded);
+  expect(hash).toMatch(/^[0-9a-f]{64}$/);
+  expect(carried({ ...loaded, hash })).toBe(true);
+  expect(carried({ ...loaded, instructions: 'be long', hash })).toBe(false);
+  expect(carried({ ...loaded, hash: 'a'.repeat(64) })).toBe(false);
 });
 
 test('all names of limits are checked, in sets of the turn and of the run', () => {

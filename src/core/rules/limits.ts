@@ -142,7 +142,7 @@ function stepLimit(state: RunState): LimitName | null {
 export function limitReached(state: RunState): StopReason | null {
   const { turn } = state;
   if (turn.limit !== null) return turn.limit;
-  if ((turn.sameRead?.count ?? 0) >= SAME_READS) return 'no_progress';
+  if (turn.sameRead !== null && turn.sameRead.count >= SAME_READS) return 'no_progress';
   if (turn.failedSteps >= FAILED_STEPS) return 'no_progress';
   // A repair is not a step; a separate limit applies to its attempts.
   const used = isRepairing(state) ? null : stepLimit(state);
@@ -285,13 +285,12 @@ interface Deadline {
 /** Returns the nearest deadline of the turn or the run; null if there is none. */
 export function nextDeadline(state: RunState): Deadline | null {
   const { turn, run } = state.config.limits;
-  const turnAt = inTurn(state) ? state.turn.startedAt + (turn.wallMs ?? Infinity) : Infinity;
+  // The deadline of a turn counts once: its closing call follows.
+  const hasTurn = inTurn(state) && state.turn.limit !== 'wallMs';
+  const turnAt = hasTurn ? state.turn.startedAt + (turn.wallMs ?? Infinity) : Infinity;
   const hasPassed = state.ending === 'wallMs';
   const runAt = hasPassed ? Infinity : state.startedAt + (run.wallMs ?? Infinity);
   if (Math.min(turnAt, runAt) === Infinity) return null;
-  // The deadline of a turn counts once: its closing call follows.
-  if (state.turn.limit === 'wallMs' && turnAt <= runAt)
-    return runAt === Infinity ? null : { at: runAt, of: 'run' };
   return runAt <= turnAt ? { at: runAt, of: 'run' } : { at: turnAt, of: 'turn' };
 }
 
