@@ -26,13 +26,15 @@ const OPERATORS: Readonly<Record<string, readonly string[]>> = {
 /** Returns the changes of a module that its tests have to detect. */
 export function changesOf(program: Node, source: string): readonly Change[] {
   const changes: Change[] = [];
-  const visit = (node: Node, isStatic: boolean): void => {
+  const visit = (node: Node, isStatic: boolean, isArgument: boolean): void => {
     const made = changesHere(node, (of) => source.slice(of.start, of.end));
     changes.push(...made.map(([of, code]) => ({ node: of, code, isStatic })));
-    const isFunction = node.type.includes('Function');
-    for (const child of childrenOf(node)) visit(child, isStatic && !isFunction);
+    // A function that is passed to a call, as to `filter`, runs when the call does.
+    const isLater = node.type.includes('Function') && !isArgument;
+    const isCall = node.type === 'CallExpression';
+    for (const child of childrenOf(node)) visit(child, isStatic && !isLater, isCall);
   };
-  visit(program, true);
+  visit(program, true, false);
   return changes;
 }
 
