@@ -4,6 +4,9 @@ import { peopleOf } from '../../src/core/state/consent.js';
 import { standingOf } from '../../src/core/requests/refusal.js';
 import { reduce } from '../../src/core/run/reduce.js';
 import { firstState, readStart } from '../../src/core/segments/start.js';
+import { initialState, type RunState } from '../../src/core/state/state.js';
+import { afterNextAction, requestOf, runWithCall } from '../support/pending-call.js';
+import { config } from '../support/scripts.js';
 
 const asked = ['request'];
 
@@ -93,6 +96,29 @@ test('a name that joins a turn without one makes its requesters no better known'
     expect(people.anonymous).toBe(true);
     expect(deciderProblem(['not_requester'], { by: 'bob', ...people })).not.toBeNull();
   }
+});
+
+type Sender = { readonly by?: string; readonly door?: string };
+
+test.each<[readonly Sender[], readonly Sender[], string, string | undefined]>([
+  [[{ by: 'ann', door: 'http' }], [], 'ann', 'http'],
+  [[{ by: 'ann' }], [], 'ann', undefined],
+  [[{}, { by: 'bob', door: 'http' }], [], 'bob', 'http'],
+  [[{ by: 'ann' }, { by: 'bob', door: 'http' }], [], 'ann', undefined],
+  [[{ by: 'ann', door: 'http' }], [{ by: 'bob' }], 'ann', 'http'],
+  [[{ by: 'ann' }], [{ by: 'bob', door: 'http' }], 'ann', undefined],
+  [[{}], [{ by: 'bob', door: 'http' }], 'bob', 'http'],
+])('a turn begun by %j and joined by %j has the requester %s of %s', (first, then, by, door) => {
+  const receive = (state: RunState, senders: readonly Sender[]): RunState =>
+    senders.reduce((next, sender) => {
+      const message = { id: `m${next.inbox.count ?? 0}`, text: 'go', turn: 1, ...sender };
+      return reduce(next, { type: 'message-received', message });
+    }, state);
+  const begun = reduce(receive(initialState(config()), first), { type: 'turn-begun', at: 0 });
+  const joined = reduce(receive(begun, then), { type: 'messages-joined', at: 1 });
+  const verdict = { then: 'ask', why: 'a rule' } as const;
+  const request = requestOf(afterNextAction(runWithCall('put', { verdict }, joined)));
+  expect([request.requester, request.requesterDoor]).toEqual([by, door]);
 });
 
 test('a called agent may know some of the people behind its turn, and not all', () => {

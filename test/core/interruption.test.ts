@@ -87,6 +87,21 @@ describe('an interruption', () => {
     expect(spent({ name: 'call_1_1_0', approved: true, phase: 'waiting' })).toBe(0);
   });
 
+  test('of a call whose MCP server has asked something counts only if it was called again', () => {
+    const asks = [{ key: 'k', message: 'Which seat?' }];
+    const work = {
+      name: 'call_1_1_0',
+      phase: 'waiting',
+      asked: { asks, answers: [], rounds: 1 },
+    } as const;
+    const stop = (rest: { readonly starts?: number }): RunState =>
+      interrupt({ ...two(), work: [{ ...work, ...rest }] }, 'cancelTurn');
+    expect(results(stop({}))[0]).toContain('not executed: the run was interrupted before it');
+    expect(stop({}).turn.spent.toolCalls).toBe(0);
+    expect(results(stop({ starts: 1 }))[0]).toContain('interrupted during execution');
+    expect(stop({ starts: 1 }).turn.spent.toolCalls).toBe(1);
+  });
+
   test('of a closing call ends the turn with a composed answer', () => {
     const closing = {
       ...start,

@@ -112,6 +112,32 @@ describe('messages that join a turn', () => {
     });
   });
 
+  test('set the settings of the turn, of which the newest count', () => {
+    const join = (state: RunState, id: string, rest: object): RunState =>
+      reduce(after(state, update('ask', { message: 'x', mode: 'steer', ...rest }, id)), {
+        type: 'messages-joined',
+        at: 9,
+      });
+    const first = join(start, 'a', { settings: { temperature: 0, seed: 1 } });
+    expect(first.turn.settings).toEqual({ temperature: 0, seed: 1 });
+    const second = join(first, 'b', { settings: { seed: 2 } });
+    expect(second.turn.settings).toEqual({ temperature: 0, seed: 2 });
+    expect(join(second, 'c', {}).turn.settings).toEqual({ temperature: 0, seed: 2 });
+    expect(join(start, 'd', {}).turn).not.toHaveProperty('settings');
+  });
+
+  test('bring their artifacts', () => {
+    const blob = { sha256: 'a'.repeat(64), bytes: 9 };
+    const artifacts = [{ name: 'rows', blob, kind: 'array of 3', head: '[1' }];
+    const ask = { message: 'x', mode: 'steer', artifacts };
+    const state = reduce(after(start, update('ask', ask)), { type: 'messages-joined', at: 9 });
+    expect(state.artifacts).toMatchObject([{ name: 'rows', blob }]);
+    expect(state.transcript.messages.slice(-2)).toMatchObject([
+      { role: 'user', origin: 'perdure', text: expect.stringContaining('"rows"') },
+      { role: 'user', text: 'x' },
+    ]);
+  });
+
   test('of a later turn wait, and a turn without a message has the next number', () => {
     const queued = after(open, update('ask', { message: 'x' }));
     expect(reduce(queued, { type: 'messages-joined', at: 0 })).toEqual(queued);
@@ -146,6 +172,36 @@ describe('a failed model call', () => {
     expect([isRepairing(again), getOutcome(again)]).toEqual([false, null]);
     const over = fail(repairing, 'error');
     expect([isRepairing(over), getOutcome(over)?.status]).toEqual([false, 'failed']);
+  });
+});
+
+describe('what is reported during a turn', () => {
+  const report = { type: 'storage_lost', attempt: 1, waitMs: 0, at: 3, message: 'a result' };
+  const used = { inputTokens: 100, outputTokens: 40, cachedTokens: 10 };
+
+  test('lost results join the reports and the outcome', () => {
+    const state = reduce(start, { type: 'values-lost', reports: [report] });
+    expect(state.turn).toMatchObject({ reports: [report], lost: ['a result'] });
+    expect(getOutcome(replied(state, textReply('hi')))).toMatchObject({ lost: ['a result'] });
+  });
+
+  test('tokens of model calls count for the turn and the run, at the price of the model', () => {
+    const price = { input: 1, cachedInput: 1, output: 1 };
+    const state = reduce(begun(config({ price })), { type: 'tokens-used', used });
+    const usage = { ...used, costUsd: 140 / 1e6 };
+    expect(state.turn.spent).toMatchObject({ steps: 0, toolCalls: 0, usage });
+    expect(state.total).toEqual(state.turn.spent);
+  });
+
+  test('usage with its own cost counts as it is', () => {
+    const state = reduce(start, { type: 'usage-spent', usage: { ...used, costUsd: 2 } });
+    expect(state.turn.spent.usage).toEqual({ ...used, costUsd: 2 });
+    expect(state.total).toEqual(state.turn.spent);
+  });
+
+  test('a budget that allows no decision any longer closes the turn', () => {
+    const state = reduce(start, { type: 'limit-hit', limit: 'costUsd' });
+    expect(nextAction(state)).toEqual({ type: 'begin-closing', reason: 'costUsd' });
   });
 });
 

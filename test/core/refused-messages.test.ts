@@ -6,7 +6,7 @@ import { applyStoredMessages } from '../../src/core/run/carry.js';
 import { initialState, type RunState } from '../../src/core/state/state.js';
 import type { Message, RefusedPart } from '../../src/core/transcript/messages.js';
 import { chain, FIRST_LINK, toPromptMessage } from '../../src/core/transcript/transcript.js';
-import { getOpenBatch } from '../../src/core/state/turn.js';
+import { getOpenBatch, getOutcome } from '../../src/core/state/turn.js';
 import type { Fact } from '../../src/core/run/events.js';
 import { after, blocked, canceled, model, scheduled, update } from '../support/facts.js';
 import { callReply, config, textReply, withResults } from '../support/scripts.js';
@@ -106,6 +106,16 @@ describe('after a refused turn', () => {
     } as const;
     const long = reduce(turn(start, { message: 'long' }), event);
     expect(promptOf(long)).toEqual([MESSAGE]);
+  });
+
+  test('what the closing call could not send leaves, and the turn ends with an answer', () => {
+    const phase = { type: 'closing', reason: 'steps' } as const;
+    const closing = { ...two, turn: { ...two.turn, phase } };
+    expect(promptOf(refuse(closing, 'message'))).toEqual(['one', '1', MESSAGE]);
+    expect(promptOf(refuse(closing, 'attachments'))).toEqual(['one', '1', `two\n\n${ATTACHMENTS}`]);
+    expect(promptOf(refuse(closing))).toEqual(['one', '1', 'two +']);
+    for (const state of [refuse(closing), refuse(closing, 'message')])
+      expect(getOutcome(state)).toMatchObject({ status: 'stopped', reason: 'steps' });
   });
 
   test('what a filter withheld leaves with its message; what the model refused stays to be seen', () => {

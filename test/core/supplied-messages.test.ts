@@ -38,6 +38,11 @@ describe('several messages in one', () => {
       { role: 'assistant', text: 'Yes.', supplied: true, n: 1 },
       { role: 'user', text: 'And 9?', by: 'ann', n: 2 },
     ]);
+    expect(state.transcript.messages.map((message) => 'supplied' in message)).toEqual([
+      false,
+      true,
+      false,
+    ]);
     // An assistant message that the sender passed is not an answer of this turn.
     expect(composeAnswer(state, 'steps')).not.toContain('Yes.');
   });

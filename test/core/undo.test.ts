@@ -11,11 +11,12 @@ import {
   canceled,
   completed,
   failed,
+  replied,
   scheduled,
   toolTask,
   update,
 } from '../support/facts.js';
-import { begun, config, toolDefinition, TOOLS } from '../support/scripts.js';
+import { begun, config, textReply, toolDefinition, TOOLS } from '../support/scripts.js';
 
 const NAME = `undo:${ID}`;
 const tools = [toolDefinition('book', 'keyed', { undoMs: 1_000 }), ...TOOLS];
@@ -99,6 +100,31 @@ describe('an undo', () => {
     expect(undoableCalls(state)).toMatchObject([{ state: 'undone' }]);
     expect(undoableCalls(state)[0]).not.toHaveProperty('message');
     expect(state.notes?.[0]).toContain(`a person has undone ${ID}`);
+  });
+
+  test('that has happened is told once, before the next message of a person', () => {
+    const undone = ended({ happened: true, result: { ok: true, text: 'gone' } });
+    const over = reduce(replied({ ...undone, open: true }, textReply('done')), {
+      type: 'turn-recorded',
+      at: 40,
+    });
+    expect(over.notes).toHaveLength(1);
+    expect(over.transcript.messages.at(-1)).toMatchObject({ text: 'done' });
+    const next = reduce(after(over, update('ask', { message: 'and now?' }, 'm', 50)), {
+      type: 'turn-begun',
+      at: 50,
+    });
+    expect(next.transcript.messages.slice(-2)).toMatchObject([
+      { role: 'user', origin: 'perdure', text: over.notes?.[0], turn: 2, at: 50 },
+      { role: 'user', text: 'and now?', turn: 2 },
+    ]);
+    expect(next).not.toHaveProperty('notes');
+  });
+
+  test('passes on what its tool gets, as the worker has found', () => {
+    const parsed = { arguments: '{"seat":7}', digest: 'd' };
+    const state = ended({ happened: 'undecided', verdict: ASK, parsed });
+    expect(state.kept?.[0]?.call.parsed).toEqual(parsed);
   });
 
   test.each<[string, RunFunctionResult, string]>([
