@@ -7,6 +7,7 @@ import {
   definitionHash,
   effectiveLimits,
   hasOwnHash,
+  isLoaded,
   limitReached,
   reserve,
   unloadedConfig,
@@ -314,6 +315,7 @@ test('a carried definition has its own hash, and an agent that is not loaded has
     const { config: own, ...state } = initialState(unloadedConfig('a'));
     return hasOwnHash({ ...state, config: { ...own, definition: { ...empty, ...change } } });
   };
+  expect(isLoaded(initialState(unloadedConfig('a')))).toBe(false);
   expect(carried({})).toBe(true);
   expect(carried({ instructions: 'x' })).toBe(false);
   const loaded = { ...empty, instructions: 'be brief', model: 'm' };
