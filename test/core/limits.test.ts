@@ -218,8 +218,8 @@ describe('a budget', () => {
   test('on cost suffices for the dearest model that may answer', () => {
     const state = having({ costUsd: 375 });
     const highestPrice = { ...PRICE, output: 500_000 };
-    const config = { ...state.config, highestPrice };
-    expect(reserve({ ...state, config })).toEqual(clip(500, 'costUsd'));
+    const dearer = { ...state, config: { ...state.config, highestPrice } };
+    expect(reserve(dearer)).toEqual(clip(500, 'costUsd'));
   });
 
   test.each<[Limits, object | null]>([

@@ -79,6 +79,12 @@ describe('within a turn', () => {
     expect(typeOf(after(start, update('pause')), FULL)).toBe('continue-as-new');
   });
 
+  test('no segment ends for a reader, who does not know its size', () => {
+    const long = { ...start, total: { ...start.total, steps: 100_000 } };
+    expect(typeOf(long)).toBe('continue-as-new');
+    expect(nextAction(long).type).toBe('call-model');
+  });
+
   test('work in flight continues', () => {
     expect(nextAction(withWork(start, waiting('model')))).toMatchObject({
       type: 'call-model',

@@ -95,6 +95,20 @@ describe('messages that will be summarized', () => {
     expect(nextAction(chunked)).toMatchObject({ type: 'compact', cut });
   });
 
+  test('include a summary, which has a higher number than the messages after it', () => {
+    const state = long();
+    const [first, ...rest] = state.transcript.messages;
+    const summary = first === undefined ? [] : [{ ...first, n: 90 }];
+    const messages = [...summary, ...rest];
+    const at = (archived: number): RunState => ({
+      ...state,
+      archived,
+      transcript: { ...state.transcript, messages },
+    });
+    // `archived` is the number of the first message that is not in the archive.
+    expect([typeOf(at(90)), typeOf(at(91))]).toEqual(['archive', 'compact']);
+  });
+
   test('include refused answers, which have to be archived, too', () => {
     const state = { ...long(), archived: cutOf(long()) };
     expect(typeOf(state)).toBe('compact');
