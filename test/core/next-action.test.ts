@@ -106,6 +106,12 @@ describe('within a turn', () => {
     expect(typeOf(withWork(after(start, update('pause')), waiting('model')))).toBe('call-model');
   });
 
+  test('no call begins while messages are being archived for a new segment', () => {
+    const called = replied(start, callReply(['look']));
+    expect(typeOf(called)).toBe('run-calls');
+    expect(typeOf(withWork(called, flying('archive')))).toBe('await-work');
+  });
+
   test('a closing call is omitted if nothing is left for it', () => {
     const closing = (tokens: number): RunState => {
       const state = begun(config({ limits: { tokens } }));
