@@ -19,6 +19,8 @@ export interface Row {
   readonly samples: readonly number[];
   /** The absolute figures behind it, for the reader. */
   readonly detail: string;
+  /** Load of the machine before; only of a group that was measured apart from the others. */
+  readonly load?: number;
   /** Points for the plots of the page. */
   readonly series?: readonly Series[];
 }

@@ -115,9 +115,13 @@ describe('the report', () => {
       series: [line],
     });
     expect(failed).toEqual(['kill']);
-    expect(results.rows).toEqual([rows[0], own.rows[1], rows[1]]);
+    expect(results.rows).toEqual([
+      { ...rows[0], load: 0.5 },
+      own.rows[1],
+      { ...rows[1], load: 0.5 },
+    ]);
     expect(results.series).toEqual([own.series[0], own.series[2], own.series[3], line]);
-    expect(results.load).toEqual({ before: 0.5, after: 2.34 });
+    expect(results.load).toEqual(own.load);
   });
 
   const page = readFileSync(new URL('../docs/benchmarks.md', import.meta.url), 'utf8');
@@ -128,6 +132,12 @@ describe('the report', () => {
       '| step latency | **1.20 ×** (missed) | 1.15–1.25 | ≤ 1.15 | 36.0 against 30.0 ms per step |',
     );
     expect(text).toContain('| step latency | 1.10 × |  | ≤ 1.15 |');
+    const apart = withGroup(own, 'latency', {
+      ...own,
+      load: { before: 9.87, after: 9 },
+      rows: [row],
+    });
+    expect(withResults(page, { own: apart })).toContain('30.0 ms per step; load 9.9 |');
     expect(text).toContain('1 of 2 targets are met. Missed: `latency/http`.');
     expect(text).toContain('Measured on 26 November 2026 with perdure 0.2.0');
     expect(text).toContain('0.1 before, 2.3 at the end');

@@ -111,7 +111,7 @@ function targets(rows: readonly Row[]): string {
         isMet(row) ? value : `**${value}** (missed)`,
         quartiles(row.samples),
         showBar(row.bar),
-        row.detail,
+        row.load === undefined ? row.detail : `${row.detail}; load ${row.load.toFixed(1)}`,
       ];
     }),
   );

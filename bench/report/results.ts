@@ -73,9 +73,13 @@ export function resultsOf(loadBefore: number, measured: Measured): Results {
   };
 }
 
-/** Returns the results with the rows and figures of one group in place of the earlier ones. */
+/**
+ * Returns the results with the rows and figures of one group in place of the earlier ones. Each of
+ * these rows says how busy the machine was.
+ */
 export function withGroup(before: Results, group: string, results: Results): Results {
-  const measured = new Map(results.rows.map((row) => [row.name, row]));
+  const rows = results.rows.map((row) => ({ ...row, load: results.load.before }));
+  const measured = new Map(rows.map((row) => [row.name, row]));
   const earlier = before.rows.map((row) => measured.get(row.name) ?? row);
   const known = new Set(before.rows.map(({ name }) => name));
   const isReplaced = (line: Series): boolean =>
@@ -84,12 +88,9 @@ export function withGroup(before: Results, group: string, results: Results): Res
     );
   return {
     ...results,
-    load: {
-      before: Math.max(before.load.before, results.load.before),
-      after: Math.max(before.load.after, results.load.after),
-    },
+    load: before.load,
     failed: [...before.failed.filter((name) => name !== group), ...results.failed],
-    rows: [...earlier, ...results.rows.filter(({ name }) => !known.has(name))],
+    rows: [...earlier, ...rows.filter(({ name }) => !known.has(name))],
     figures: replaced(before.figures, results.figures),
     series: [...before.series.filter((line) => !isReplaced(line)), ...results.series],
   };
