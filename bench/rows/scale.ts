@@ -2,38 +2,53 @@ import { randomUUID } from 'node:crypto';
 import { startRun } from '../../src/updates/start.js';
 import { openingMessage } from '../conversation.js';
 import type { Bench, BenchWorker } from '../kit/bench.js';
+import { idleMs } from '../kit/cpu.js';
+import { openPlace, type Place } from '../kit/place.js';
 import type { Row } from '../row.js';
-import { cpuMsOf } from '../kit/cpu.js';
 import { median } from '../statistics.js';
 import { show } from '../table.js';
 
 const WHOLE = { runs: 20, steps: 25 };
 const QUICK = { runs: 4, steps: 3 };
 const WORKERS = [1, 2, 4];
+const ROUNDS = { quick: 1, whole: 3 };
 
-/** What a load has taken, by part, in ms of CPU for each step. */
 interface Load {
   readonly stepsPerSecond: number;
-  /** `worker`: all worker processes together. */
+  /** CPU time of a step in ms, by part. `worker`: all worker processes together. */
   readonly cpu: Readonly<Record<string, number>>;
+  /** Cores that had nothing to do. */
+  readonly idleCores: number;
 }
 
 /**
  * Measures the same runs on one, two, and four worker processes. Wall time depends on what else the
- * machine does, and CPU time hardly, so the targets are about CPU time.
+ * machine does, and CPU time hardly, so the targets are about CPU time and about cores that nothing
+ * else uses.
  */
 export async function measureScale(bench: Bench): Promise<readonly Row[]> {
-  const loads = new Map<number, readonly Load[]>();
-  for (const count of WORKERS) loads.set(count, await measure(bench, count));
-  const one = middleOf(loads.get(1) ?? []);
-  return WORKERS.slice(1).flatMap((count) => rowsOf(count, middleOf(loads.get(count) ?? []), one));
+  const place = await openPlace(bench);
+  const loads: (readonly [count: number, load: Load])[] = [];
+  for (const count of WORKERS) {
+    loads.push([count, middleOf(await measure(bench, place, count))]);
+  }
+  await place.close();
+  const [first, ...others] = loads;
+  if (first === undefined) return [];
+  return [
+    formulaRow(place, first, first[1]),
+    ...others.flatMap((one) => [
+      ...costRows(place, one, first[1]),
+      formulaRow(place, one, first[1]),
+    ]),
+  ];
 }
 
 /** A capacity is computed from the CPU time of a step, so that must not grow with the workers. */
-function rowsOf(count: number, load: Load, one: Load): readonly Row[] {
+function costRows(place: Place, [count, load]: readonly [number, Load], one: Load): readonly Row[] {
   return Object.entries(load.cpu).map(([part, ms]) => ({
-    name: `scale/${count}/${part}`,
-    what: `CPU of the ${part} for a step, ${count} workers against one`,
+    name: `${place.rows}/${count}/${part}`,
+    what: `CPU of the ${part} for a step, ${count} workers against one, ${place.database}`,
     value: ms / (one.cpu[part] ?? Number.NaN),
     unit: 'x',
     bar: { atMost: 1.15 },
@@ -42,58 +57,86 @@ function rowsOf(count: number, load: Load, one: Load): readonly Row[] {
   }));
 }
 
-function rateOf({ stepsPerSecond, cpu }: Load): string {
-  const cores = (stepsPerSecond * sum(Object.values(cpu))) / 1_000;
-  return `${show(stepsPerSecond)} steps/s on ${show(cores)} cores`;
+/** The formula of docs/production.md, with the CPU time of a step that one worker had. */
+function formulaRow(place: Place, [count, load]: readonly [number, Load], one: Load): Row {
+  const { databaseCores } = place;
+  const free = (coresOf(load) + load.idleCores) / secondsOf(one.cpu);
+  const database = (databaseCores ?? Number.NaN) / ((one.cpu['database'] ?? Number.NaN) / 1_000);
+  const expected = databaseCores === null ? free : Math.min(free, database);
+  const workers = count === 1 ? 'one worker' : `${count} workers`;
+  return {
+    name: `${place.rows}/${count}/formula`,
+    what: `steps per second against the formula of capacity, ${workers}, ${place.database}`,
+    value: load.stepsPerSecond / expected,
+    unit: 'x',
+    bar: { between: [0.85, 1.15] },
+    samples: [],
+    detail: `${show(load.stepsPerSecond)} against ${show(expected)}; ${coresText(load)}`,
+  };
 }
-async function measure(bench: Bench, count: number): Promise<readonly Load[]> {
-  const first = await bench.worker('perdure');
-  const env = { QUEUE: first.queue };
-  const others = Array.from({ length: count - 1 }, () => bench.worker('perdure', env));
-  const processes = [first, ...(await Promise.all(others))];
-  await loaded(bench, processes, QUICK);
+
+function coresText(load: Load): string {
+  const parts = Object.entries(load.cpu).map(
+    ([part, ms]) => `${part} ${show((ms * load.stepsPerSecond) / 1_000)}`,
+  );
+  return `cores: ${parts.join(', ')}, idle ${show(load.idleCores)}`;
+}
+
+function rateOf(load: Load): string {
+  return `${show(load.stepsPerSecond)} steps/s on ${show(coresOf(load))} cores`;
+}
+
+function coresOf({ stepsPerSecond, cpu }: Load): number {
+  return stepsPerSecond * secondsOf(cpu);
+}
+
+function secondsOf(cpu: Load['cpu']): number {
+  return sum(Object.values(cpu)) / 1_000;
+}
+
+async function measure(bench: Bench, place: Place, count: number): Promise<readonly Load[]> {
+  const env = { ...place.env, QUEUE: `scale-${randomUUID()}` };
+  const processes = await Promise.all(
+    Array.from({ length: count }, () => bench.worker('perdure', env)),
+  );
+  await loaded(place, processes, QUICK);
   const loads: Load[] = [];
-  for (let round = 0; round < (bench.quick ? 1 : 2); round += 1) {
-    loads.push(await loaded(bench, processes, bench.quick ? QUICK : WHOLE));
+  const rounds = bench.quick ? ROUNDS.quick : ROUNDS.whole;
+  for (let round = 0; round < rounds; round += 1) {
+    loads.push(await loaded(place, processes, bench.quick ? QUICK : WHOLE));
   }
   await Promise.all(processes.map((one) => one.end()));
   return loads;
 }
 
 async function loaded(
-  bench: Bench,
+  place: Place,
   processes: readonly BenchWorker[],
   { runs, steps }: typeof WHOLE,
 ): Promise<Load> {
   const message = openingMessage({ name: 'scale', steps, tools: ['work'], bytes: 500 });
   const taskQueue = processes[0]?.queue ?? '';
-  const before = await cpuNow(bench, processes);
+  const cpuNow = async (): Promise<Readonly<Record<string, number>>> => ({
+    worker: sum((await Promise.all(processes.map((one) => one.reading()))).map((one) => one.cpuMs)),
+    ...(await place.cpuMs()),
+  });
+  const before = await cpuNow();
+  const idleBefore = await idleMs();
   const begun = performance.now();
   await Promise.all(
     Array.from({ length: runs }, async () => {
       const at = { id: randomUUID(), taskQueue };
-      const { id } = await startRun(bench.client, { agent: 'scripted', message }, at);
-      await bench.client.workflow.getHandle(id).result();
+      const { id } = await startRun(place.client, { agent: 'scripted', message }, at);
+      await place.client.workflow.getHandle(id).result();
     }),
   );
-  const seconds = (performance.now() - begun) / 1_000;
-  const after = await cpuNow(bench, processes);
-  const cpu = Object.entries(after).map(([part, ms]) => [
+  const ms = performance.now() - begun;
+  const idleCores = ((await idleMs()) - idleBefore) / ms;
+  const cpu = Object.entries(await cpuNow()).map(([part, after]) => [
     part,
-    (ms - (before[part] ?? 0)) / runs / steps,
+    (after - (before[part] ?? 0)) / runs / steps,
   ]);
-  return { stepsPerSecond: (runs * steps) / seconds, cpu: Object.fromEntries(cpu) };
-}
-
-async function cpuNow(
-  bench: Bench,
-  processes: readonly BenchWorker[],
-): Promise<Readonly<Record<string, number>>> {
-  const readings = await Promise.all(processes.map((one) => one.reading()));
-  return {
-    worker: sum(readings.map(({ cpuMs }) => cpuMs)),
-    server: await cpuMsOf(bench.server.pid),
-  };
+  return { stepsPerSecond: (runs * steps * 1_000) / ms, cpu: Object.fromEntries(cpu), idleCores };
 }
 
 /** The medians of each figure. */
@@ -104,8 +147,9 @@ function middleOf(loads: readonly Load[]): Load {
     median(loads.map((load) => load.cpu[part] ?? Number.NaN)),
   ]);
   return {
-    stepsPerSecond: median(loads.map(({ stepsPerSecond }) => stepsPerSecond)),
+    stepsPerSecond: median(loads.map((load) => load.stepsPerSecond)),
     cpu: Object.fromEntries(cpu),
+    idleCores: median(loads.map((load) => load.idleCores)),
   };
 }
 
