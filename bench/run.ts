@@ -7,10 +7,11 @@ import { createBench, type Bench } from './kit/bench.js';
 import { benchSettings } from './options.js';
 import { loadNow, resultsOf } from './report/results.js';
 import { keepGroup, keepResults, writeReport } from './report/write.js';
-import type { Row } from './row.js';
+import { isMet, type Row } from './row.js';
 import { measureCallers } from './rows/callers.js';
 import { measureCancel } from './rows/cancel.js';
 import { measureCompletions } from './rows/completions.js';
+import { measureCpu } from './rows/cpu.js';
 import { measureDoors } from './rows/doors.js';
 import { measureEncryption } from './rows/encryption.js';
 import { measureFlat } from './rows/flat.js';
@@ -33,6 +34,7 @@ import { table } from './table.js';
 
 const GROUPS: Readonly<Record<string, (bench: Bench) => Promise<readonly Row[]>>> = {
   latency: measureLatency,
+  cpu: measureCpu,
   inline: measureInline,
   encryption: measureEncryption,
   throughput: measureThroughput,
@@ -61,6 +63,7 @@ const {
   json,
   profile,
   report,
+  check = false,
 } = benchSettings(process.argv.slice(2), Object.keys(GROUPS));
 if (report === 'kept') {
   console.log((await writeReport()).join('\n'));
@@ -91,6 +94,7 @@ const { version: server } = bench.server;
 const results = resultsOf(loadBefore, { quick, server, failed, rows, figures: [] });
 console.log(table(rows));
 console.log(JSON.stringify(results));
+if (check && !rows.every(isMet)) process.exitCode = 1;
 if (json !== undefined) await writeFile(json, `${JSON.stringify(results)}\n`);
 if (report === true) {
   if (only === undefined) keepResults('own', results);

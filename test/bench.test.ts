@@ -210,7 +210,7 @@ describe('the report', () => {
   test('the help explains each option, and a wrong one gets one line', () => {
     const command = benchCommand(['latency', 'kill']);
     const help = command.helpInformation().replaceAll(/\s+/g, ' ');
-    for (const option of ['quick', 'only', 'json', 'profile', 'report']) {
+    for (const option of ['quick', 'only', 'json', 'check', 'profile', 'report']) {
       expect(help).toMatch(new RegExp(`--${option}[^-]* [a-z]{4}`));
     }
     const errors: string[] = [];
