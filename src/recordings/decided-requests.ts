@@ -1,12 +1,15 @@
 import { canonicalJson, isObject } from '../core/text/json.js';
-import { type Message, parseCallId } from '../core/transcript/messages.js';
+import { type Message, type ToolCall, parseCallId } from '../core/transcript/messages.js';
 import type { Request } from '../core/transcript/request.js';
+import { callPairs } from '../core/transcript/transcript.js';
 import {
   type AskedRequest,
   type Divergence,
   comparedCall,
   createDivergence,
+  isDenial,
   nearestCall,
+  treatedText,
 } from './divergence.js';
 import {
   type FactOf,
@@ -81,7 +84,15 @@ function isServerAsk(one: RecordedFact, { about }: DecisionFact): boolean {
 /** Returns the difference of a request that no recorded decision is about. */
 export function undecided(
   request: Request,
-  { agent, open }: { readonly agent: string; readonly open: readonly DecisionFact[] },
+  {
+    agent,
+    open,
+    messages,
+  }: {
+    readonly agent: string;
+    readonly open: readonly DecisionFact[];
+    readonly messages: readonly Message[];
+  },
 ): Divergence {
   const { turn, step } = parseCallId({ id: request.call ?? '' });
   const place = { agent, turn: Math.max(turn, 1), step };
@@ -91,6 +102,15 @@ export function undecided(
       ? []
       : [comparedCall({ name: about.tool, arguments: about.arguments ?? '' })],
   );
+  const isCall = request.kind === 'approval' && tool !== undefined;
+  const was = isCall ? treatmentOf({ name: tool, arguments: args }, messages) : null;
+  if (isCall && was !== null) {
+    const call = comparedCall({ name: tool, arguments: args });
+    return createDivergence(
+      { ...place, kind: 'request', actual: request.shown, recorded: null },
+      treatedText('ask about', call, was),
+    );
+  }
   const [recorded] = others;
   if (tool === undefined || recorded === undefined) {
     return createDivergence({ ...place, kind: 'request', actual: request.shown, recorded: null });
@@ -98,6 +118,17 @@ export function undecided(
   const actual = comparedCall({ name: tool, arguments: args });
   const nearest = nearestCall(actual, others);
   return createDivergence({ ...place, kind: 'call', actual, recorded, nearest });
+}
+
+/** Returns how the same call ended in the recording, which did not ask about it; null if it has none. */
+function treatmentOf(
+  { name, arguments: args }: Pick<ToolCall, 'name' | 'arguments'>,
+  messages: readonly Message[],
+): 'allowed' | 'denied' | null {
+  const text = canonicalJson(comparedCall({ name, arguments: args }));
+  const same = callPairs(messages).find(({ call }) => canonicalJson(comparedCall(call)) === text);
+  if (same === undefined) return null;
+  return same.result !== null && isDenial(same.result) ? 'denied' : 'allowed';
 }
 
 /** Returns the difference of a request at its place: that of its call, or after the last message. */

@@ -8,8 +8,10 @@ import {
   parseJson,
 } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
-import type { Message, ToolCall } from '../core/transcript/messages.js';
+import { failureOf } from '../core/transcript/call-result.js';
+import type { Message, ToolCall, ToolMessage } from '../core/transcript/messages.js';
 import type { Outcome } from '../core/transcript/outcome.js';
+import { findCall } from '../core/transcript/transcript.js';
 import type { Request } from '../core/transcript/request.js';
 import type { RecordedRun, Recording } from './recording.js';
 
@@ -112,6 +114,20 @@ function isComparedCall(value: Json): value is Json & ComparedCall {
 /** Describes a call that a rerun would execute, although the recorded one was denied. */
 export function deniedText(call: ComparedCall): string {
   return `would execute ${callText(call)}; in the recording, it was denied`;
+}
+
+/** Describes a call that a rerun treats otherwise: its rules or its tool have changed, not the model. */
+export function treatedText(
+  does: 'ask about' | 'deny',
+  call: ComparedCall,
+  was = 'allowed',
+): string {
+  return `would ${does} ${callText(call)}; in the recording, it was ${was}`;
+}
+
+/** Returns whether a result says that a call was denied. */
+export function isDenial(message: ToolMessage): boolean {
+  return failureOf(message)?.type === 'denied';
 }
 
 function callText({ tool, arguments: args }: ComparedCall): string {
@@ -250,16 +266,20 @@ function differenceOf(
     if (other === undefined && hasFailed(actual) && !hasFailed(recorded) && !isUnknown) break;
     const { turn = 0, step = 0, kind = 'message' } = other ?? one ?? {};
     const calls = (before ?? []).map(({ value }) => value).filter(isComparedCall);
-    return createDivergence({
-      agent,
-      turn,
-      step,
-      kind,
-      actual: other?.value ?? null,
-      recorded: one?.value ?? null,
-      ...(other !== undefined &&
-        isComparedCall(other.value) && { nearest: nearestCall(other.value, calls) }),
-    });
+    const isDenied = other?.denied !== undefined && one?.denied === undefined;
+    return createDivergence(
+      {
+        agent,
+        turn,
+        step,
+        kind,
+        actual: other?.value ?? null,
+        recorded: one?.value ?? null,
+        ...(other !== undefined &&
+          isComparedCall(other.value) && { nearest: nearestCall(other.value, calls) }),
+      },
+      isDenied ? treatedText('deny', other.denied) : undefined,
+    );
   }
   if (isUnknown && actual.outcome === null) return null;
   return endDifference(recorded, actual, compared);
@@ -332,6 +352,8 @@ interface Line {
   readonly step: number;
   readonly kind: 'call' | 'message';
   readonly value: Json;
+  /** The call of a result that says that it was denied. */
+  readonly denied?: ComparedCall;
 }
 
 function sameLine(one: Line, other: Line): boolean {
@@ -350,6 +372,11 @@ function linesOf(messages: readonly Message[], compared: Compared): readonly Lin
       value: comparedCall(call),
     }));
     const isSaid = compared === 'all' && (text !== '' || calls.length === 0);
-    return isSaid ? [{ turn, step, kind: 'message', value: { role, text } }, ...called] : called;
+    const of =
+      message.role === 'tool' && isDenial(message) ? findCall(message.callId, messages) : undefined;
+    const denied = of && { denied: comparedCall(of) };
+    return isSaid
+      ? [{ turn, step, kind: 'message', value: { role, text }, ...denied }, ...called]
+      : called;
   });
 }

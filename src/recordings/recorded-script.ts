@@ -78,8 +78,9 @@ export function recordedScript(
     if (next === undefined) {
       // After a divergence, requests are its consequences.
       if (found.divergence === null && !wasLeftUndecided(request, recorded)) {
-        const { agent } = recorded ?? root;
-        const divergence = undecided(request, { agent, open: open.map(({ fact }) => fact) });
+        const { agent, messages } = recorded ?? root;
+        const facts = open.map(({ fact }) => fact);
+        const divergence = undecided(request, { agent, messages, open: facts });
         found.request ??= { run: runId, request, divergence };
       }
       return noDecision();

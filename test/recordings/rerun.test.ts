@@ -163,7 +163,9 @@ describe('a rerun with the recorded model and tools', () => {
     });
     const { divergence } = await rerun(recording, { agent: strict });
     expect(divergence).toMatchObject({ agent: 'desk', turn: 1, kind: 'message' });
-    expect(divergence?.text).toContain('; recorded {"role":"tool","text":"paid"}');
+    expect(divergence?.text).toBe(
+      'desk, turn 1, step 3: would deny refund {"euros":20,"order":17}; in the recording, it was allowed',
+    );
   });
 
   test('says that a call which would be executed now was denied', async () => {
@@ -188,6 +190,34 @@ describe('a rerun with the recorded model and tools', () => {
     const { divergence } = await rerun(recordingOf(run, { blobs: {} }), { agent });
     expect(divergence?.text).toBe(
       'desk, turn 1, step 1: would execute refund {"order":17,"euros":20}; in the recording, it was denied',
+    );
+  });
+
+  test.each([
+    ['ask', 'would ask about'],
+    ['deny', 'would deny'],
+  ] as const)('says that a new rule would %s about a recorded call', async (then, says) => {
+    const pay = defineTool({
+      name: 'pay',
+      description: 'Pays.',
+      input: z.object({ to: z.string(), euros: z.number() }),
+      effect: 'once',
+      execute: () => 'paid',
+    });
+    const payer = { name: 'payer', instructions: 'Pay.', tools: [pay] };
+    const where = { op: 'eq', path: 'to', value: 'bob' } as const;
+    const before = defineAgent({ ...payer, rules: [{ tool: 'pay', then: 'ask', where }] });
+    const model = [
+      replyCall('pay', { to: 'ann', euros: 5 }),
+      replyCall('pay', { to: 'bob', euros: 5 }),
+      replyText('Paid.'),
+    ];
+    const on = { request: { pay: approve() } };
+    const run = await playRun(before, { message: 'Pay both', model, on });
+    const agent = defineAgent({ ...payer, rules: [{ tool: 'pay', then }] });
+    const { divergence } = await rerun(recordingOf(run, { blobs: {} }), { agent });
+    expect(divergence?.text).toBe(
+      `payer, turn 1, step 1: ${says} pay {"euros":5,"to":"ann"}; in the recording, it was allowed`,
     );
   });
 
