@@ -235,6 +235,21 @@ describe('an invalid list command', () => {
     await expect(ask(options)).rejects.toThrow(message);
   });
 
+  test('a root and a tag that no run has are named, with the nearest ones that exist', async () => {
+    const run = `root-${randomUUID()}`;
+    const tag = `customer=${run}`;
+    const args = [{ agent: name, message: 'hi', tags: [tag] }];
+    const started = { taskQueue: rig.taskQueue, workflowId: run, args };
+    await (await rig.client.workflow.start('agent', started)).result();
+    const wrong = await ask({ root: `${run}x`, tag: [`${tag}x`] });
+    expect({ code: wrong.code, stdout: wrong.stdout }).toEqual({ code: 0, stdout: '' });
+    expect(wrong.stderr).toContain(`--root: there is no run "${run}x" (nearest: ${run}`);
+    expect(wrong.stderr).toContain(`--tag: no run has the tag "${tag}x" (nearest: ${tag}`);
+    const other = await ask({ tag: [tag], status: 'failed' });
+    expect(other.stderr).toContain('No runs match.');
+    expect(other.stderr).not.toContain('--tag: no run');
+  });
+
   test('an agent without runs is not an error', async () => {
     const { stdout, stderr, code } = await ask({ agent: "o'nobody" });
     expect({ stdout, code }).toEqual({ stdout: '', code: 0 });

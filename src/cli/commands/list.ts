@@ -93,6 +93,7 @@ export const list: Command<ListOptions> = {
     else if (cursor === null) {
       context.note(NO_RUNS);
       if (filter.agent !== undefined) await noteUnknownAgent(context, client, filter.agent);
+      await noteUnknownValues(context, client, filter);
     }
     for (const { id, unreadable } of rows)
       if (unreadable !== undefined) context.note(`Run ${visible(id)}: ${unreadable}`);
@@ -113,6 +114,32 @@ async function noteUnknownAgent(context: CliContext, client: Client, agent: stri
   context.note(
     `--agent: neither the configuration nor a run has agent "${visible(agent)}" (nearest: ${nearest}).`,
   );
+}
+
+/** The most runs of which a note compares the ids or the tags. */
+const COMPARED = 200;
+
+/** Notes the root and the tags of a filter that no run has, which may be misspelled. */
+async function noteUnknownValues(
+  context: CliContext,
+  client: Client,
+  { root, tag }: ListFilter,
+): Promise<void> {
+  const asked = [
+    ...(root === undefined ? [] : [{ option: '--root', value: root, filter: { root } }]),
+    ...[tag ?? []].flat().map((value) => ({ option: '--tag', value, filter: { tag: value } })),
+  ];
+  for (const { option, value, filter } of asked) {
+    if ((await listRuns(client, { ...filter, all: true, limit: 1 })).rows.length > 0) continue;
+    const { rows } = await listRuns(client, { all: true, limit: COMPARED });
+    const known = rows.flatMap((row) => (option === '--root' ? [row.id] : row.tags));
+    const nearest = nearestFirst(value, [...new Set(known)])
+      .slice(0, 3)
+      .map(visible);
+    const what = option === '--root' ? 'there is no run' : 'no run has the tag';
+    const hint = nearest.length === 0 ? '' : ` (nearest: ${nearest.join(', ')})`;
+    context.note(`${option}: ${what} "${visible(value)}"${hint}.`);
+  }
 }
 
 /** The options that make up a filter, except the cursor. */
