@@ -52,7 +52,7 @@ export function presentRequest(request: Presented): Presentation {
   const actions = kind === 'plan' ? shownActions(given) : null;
   const [title = ''] = shown.split('\n');
   const more = kind === 'question' ? printedLine(question) : summary;
-  const line = more === undefined ? title : `${title}: ${more}`;
+  const line = more === undefined ? withPairs(title, request) : `${title}: ${more}`;
   return {
     headline: actions === null ? line : planTitle(actions),
     notice: actions === null ? noticeText(shown) : briefPlan(actions, MAX_PLAN_CHARACTERS),
@@ -70,6 +70,26 @@ export function presentRequest(request: Presented): Presentation {
     ],
     foreign: quotesOf(request),
   };
+}
+
+/** Maximum characters of the arguments in a headline, and of one of them. */
+const [MAX_PAIRS, MAX_PAIR] = [120, 60];
+
+/** Adds the arguments of a call that its author does not describe: `pay · to: "ann", euros: 5`. */
+function withPairs(title: string, { tool, arguments: given }: Presented): string {
+  if (tool === undefined || nodeOfCall({ name: tool }) !== null) return title;
+  const pairs = pairsOf(given ?? '');
+  return pairs === '' ? title : `${title} · ${pairs}`;
+}
+
+/** Returns the arguments of a call in one short line, each with its name; empty if it has none. */
+function pairsOf(json: string): string {
+  const { entries } = formOf({ arguments: json });
+  const pairs = (entries ?? []).map((entry) => {
+    const [line = ''] = linesOf({ entries: [entry] }, ([, argument]) => escapeArguments(argument));
+    return shorten(line, MAX_PAIR);
+  });
+  return shorten(pairs.join(', '), MAX_PAIRS);
 }
 
 function requesterText({ requester, requesterDoor: door }: Presented): string {
