@@ -33,7 +33,8 @@ export type DurableStep =
   | { readonly type: 'node-begun'; readonly node: string; readonly visit: number }
   /**
    * The run has left a node by an exit, before the end of the turn. A node that takes no time, such as
-   * a `choose`, only ends. `ms`: how long the visit took. `patch`: the fields of the state that it has
+   * a `choose`, only ends. `ms`: how long the visit took, without the time that the run waited for
+   * people. `patch`: the fields of the state that it has
    * changed; absent if it changed none. `modelCalls`, `steps`: its model calls, including those of its
    * function, and the steps of the agents that it has called. `attempts`: all attempts at its work, if
    * some of it was retried. `items`: how many items of an `each` there were, and how many of them have

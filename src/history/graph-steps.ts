@@ -223,7 +223,10 @@ function withWork(
   const visit = at?.node === node ? total - 1 : total;
   const done = doneIn(visits, { node, visit });
   const last = ended.findLastIndex(({ exit }) => exit !== 'capped');
-  return ended.map((step, index) => (index === last ? { ...step, ...done } : step));
+  const waitedMs = visits.get(visitKey({ node, visit }))?.waitedMs ?? 0;
+  return ended.map((step, index) =>
+    index === last ? { ...step, ms: Math.max(0, step.ms - waitedMs), ...done } : step,
+  );
 }
 
 function doneIn(
@@ -301,6 +304,19 @@ function planSteps(
     over: changed.filter(isOver).map(step),
     others: changed.filter((action) => !isOver(action)).map(step),
   };
+}
+
+/** Returns the actions of a run's plan that have ended between two states. */
+export function endedActions(
+  before: PlanProgress | null,
+  now: PlanProgress | null,
+): readonly ActionProgress[] {
+  const { over, others } = planSteps(before, now);
+  return [...over, ...others].flatMap((step) =>
+    step.type === 'action-changed' && ['done', 'failed'].includes(step.action.state)
+      ? [step.action]
+      : [],
+  );
 }
 
 /** Returns the actions of a plan as text. */

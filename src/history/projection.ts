@@ -1,6 +1,8 @@
 import type { RunInput } from '../core/input/input.js';
 import { nextAction } from '../core/run/next-action.js';
 import type { RunState } from '../core/state/state.js';
+import { currentNode } from '../core/state/turn-definition.js';
+import { getOpenBatch } from '../core/state/turn.js';
 import type { Message } from '../core/transcript/messages.js';
 import type { Outcome, Retried, Usage } from '../core/transcript/outcome.js';
 import { type HistoryEvent, isPermanent } from './history-event.js';
@@ -19,19 +21,12 @@ import {
   type EndedEvent,
   type EndedTurnOf,
   type EventOf,
-  type NodeWork,
   blockedIn,
   noteBlocks,
 } from './reader/run-view.js';
+import type { NodeWork } from './reader/visits.js';
 
-export {
-  endOutcome,
-  newerMemo,
-  newerPatch,
-  repliesIn,
-  visitKey,
-  writtenByNewer,
-} from './reader/run-view.js';
+export { endOutcome, newerMemo, newerPatch, writtenByNewer } from './reader/run-view.js';
 export type { InFlight } from './reader/attempts.js';
 export type {
   BlockedSince,
@@ -39,8 +34,9 @@ export type {
   EndedEvent,
   EndedTurnOf,
   EventOf,
-  NodeWork,
 } from './reader/run-view.js';
+export { repliesIn, visitKey } from './reader/visits.js';
+export type { NodeWork } from './reader/visits.js';
 
 /** A run, as projected from its history. */
 export interface Projection {
@@ -61,6 +57,8 @@ export interface Projection {
   readonly turns: readonly EndedTurnOf[];
   /** Activities in flight, by the id of the event that scheduled them. */
   readonly inFlight: ReadonlyMap<number, InFlight>;
+  /** How long the run had waited for people before each message, by its number, in ms. */
+  readonly waitedByMessage: ReadonlyMap<number, number>;
   /** The work of the visits of a graph's nodes in this segment, by `visitKey`. */
   readonly visits: ReadonlyMap<string, NodeWork>;
   /** Why work is blocked, by call id or by the kind of work, such as `model`. */
@@ -79,8 +77,8 @@ export interface Projection {
 export interface Projector {
   push(event: HistoryEvent): void;
   /**
-   * Adds events like `push`, and calls `onStep` after each one that has changed the run's messages or
-   * its place in its graph, and at the end. Events up to the one with the id `after` are only added.
+   * Adds events like `push`, and calls `onStep` after each one that has changed the run's messages,
+   * its place in its graph, or the results of its plan, and at the end. Events up to the one with the id `after` are only added.
    */
   pushSteps(events: readonly HistoryEvent[], onStep: OnStep, after?: number): void;
   /** Returns a snapshot, including events that the workflow has yet to process. */
@@ -125,10 +123,16 @@ export function createProjector(): Projector {
     pushSteps(events, onStep, after = 0) {
       for (const event of events) {
         const { messages, state } = reader.run;
-        const before = { graph: state?.graph, messages: messages.length };
+        const before = {
+          graph: state?.graph,
+          messages: messages.length,
+          results: actionResults(state),
+        };
         push(event);
         const isSame =
-          reader.run.state?.graph === before.graph && messages.length === before.messages;
+          reader.run.state?.graph === before.graph &&
+          messages.length === before.messages &&
+          actionResults(reader.run.state) === before.results;
         if (!isSame && event.id > after) onStep(snapshot(reader, lastEvent));
       }
       if (lastEvent > after) onStep(snapshot(afterTask(), lastEvent));
@@ -145,8 +149,20 @@ export function createProjector(): Projector {
   };
 }
 
+/** Returns the results of the actions that a run executes; undefined while it executes none. */
+function actionResults(state: RunState | undefined): readonly unknown[] | undefined {
+  if (state === undefined || currentNode(state)?.kind !== 'execute') return undefined;
+  return getOpenBatch(state)?.results;
+}
+
 function snapshot({ run }: HistoryReader, lastEvent: number): Projection {
-  const { state = null, blockedSince: _, ...remembered } = run;
+  const {
+    state = null,
+    blockedSince: _,
+    waitedMs: _waited,
+    waitsSince: _since,
+    ...remembered
+  } = run;
   return { ...remembered, state, blocked: blockedIn(run), lastEvent };
 }
 

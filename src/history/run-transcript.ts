@@ -3,10 +3,9 @@ import type { ModelSettings } from '../core/definition/definition.js';
 import { NoRunError, UnreadableError } from '../core/errors.js';
 import type { NodeVisit } from '../core/definition/graph-definition.js';
 import { type BegunVisit, forkableVisit, visitBegun } from '../core/state/fork.js';
-import type { ForkPoint } from '../core/state/state.js';
+import type { ForkPoint, RecordedDecision } from '../core/state/state.js';
 import { visible } from '../core/state/summaries.js';
 import type { TranscriptPage, TranscriptRange } from '../core/state/status.js';
-import { isObject } from '../core/text/json.js';
 import {
   type BlobRef,
   type Message,
@@ -20,7 +19,7 @@ import { type Archive, ArchiveError, type BlobStore } from '../storage/blob-stor
 import { createStepEmitter } from './emit-steps.js';
 import type { DurableStep } from './durable-steps.js';
 import type { HistoryEvent } from './history-event.js';
-import { reportsOf } from './reader/attempts.js';
+import { reportsByTurn } from './reader/attempts.js';
 import { type EndedTurnOf, type Projection, createProjector } from './projection.js';
 import { type RunReading, readRun } from './read-run.js';
 import { readBegun, writtenByNewer } from './reader/run-view.js';
@@ -44,6 +43,8 @@ export interface RunTranscript extends TranscriptPage {
   readonly runId: string;
   /** The artifacts that tools have created, oldest first; absent if there are none. */
   readonly artifacts?: readonly RunArtifact[];
+  /** People's decisions about the calls of the messages, oldest first; absent if there are none. */
+  readonly decisions?: readonly RecordedDecision[];
 }
 
 type TranscriptRequest = TranscriptRange & { readonly archive: Archive };
@@ -67,14 +68,17 @@ export async function readTranscript(
   const bounds = { from: Math.max(0, range.from ?? 0), to: Math.min(range.to ?? total, total) };
   const ownFrom = forkedFrom?.at ?? 0;
   const found = new Map<number, Message>();
+  const decisions: RecordedDecision[] = [];
   await addOwn(
-    found,
+    { found, decisions },
     { client, archive, run },
     { ...bounds, from: Math.max(bounds.from, ownFrom) },
   );
   if (forkedFrom !== undefined && bounds.from < ownFrom) {
     const before = { from: bounds.from, to: Math.min(bounds.to, ownFrom) };
-    add(found, await readSource(client, forkedFrom, { ...before, archive }));
+    const source = await readSource(client, forkedFrom, { ...before, archive });
+    add(found, source?.messages ?? []);
+    decisions.unshift(...(source?.decisions ?? []));
   }
   return {
     messages: [...found.values()]
@@ -86,6 +90,7 @@ export async function readTranscript(
     ownFrom,
     runId: startOf(run).firstRunId,
     ...(artifacts && { artifacts }),
+    ...(decisions.length > 0 && { decisions }),
   };
 }
 
@@ -161,32 +166,43 @@ function isNodeStep(step: DurableStep): step is NodeStep {
 
 /** Adds the run's own messages, newest segment first. */
 async function addOwn(
-  found: Map<number, Message>,
+  { found, decisions }: { found: Map<number, Message>; decisions: RecordedDecision[] },
   { client, archive, run }: { client: Client; archive: Archive; run: RunReading },
   bounds: Range,
 ): Promise<void> {
   add(found, run.view.messages);
+  decisions.unshift(...aboutCalls(run.view));
   let runId = startOf(run).previousRunId;
   while (runId !== '' && gapIn(found, bounds) !== null) {
     const segment = await readSegment(client, { id: run.id, runId, archive }).catch(asMissing);
     if (segment === null) break;
     add(found, segment.view.messages);
+    decisions.unshift(...aboutCalls(segment.view));
     runId = segment.previousRunId;
   }
 }
 
-/** Returns none if neither the server nor the archive keeps the run. */
+/** Returns the decisions of a segment that have decided about a call. */
+function aboutCalls({ decisions }: Pick<Projection, 'decisions'>): readonly RecordedDecision[] {
+  return decisions
+    .map(({ decision }) => decision)
+    .filter(({ what, call, refused }) => {
+      return what === 'resolve' && call !== undefined && refused === undefined;
+    });
+}
+
+/** Returns null if neither the server nor the archive keeps the run. */
 async function readSource(
   client: Client,
   { run, runId: firstRunId }: ForkPoint,
   request: TranscriptRequest,
-): Promise<readonly Message[]> {
+): Promise<Pick<RunTranscript, 'messages' | 'decisions'> | null> {
   try {
     const source = await readRun(client, run, { archive: request.archive, firstRunId });
-    return (await readTranscript(client, source, { ...request, side: true })).messages;
+    return await readTranscript(client, source, { ...request, side: true });
   } catch (error) {
-    if (error instanceof NoRunError) return [];
-    return asMissing(error) ?? [];
+    if (error instanceof NoRunError) return null;
+    return asMissing(error);
   }
 }
 
@@ -338,24 +354,6 @@ export async function readTurns(
     at,
   }));
   return { turns: turns.toSorted((one, other) => one.turn - other.turn), incomplete: runId !== '' };
-}
-
-/** Returns the reports on failed attempts, by the turn of the model call. */
-function reportsByTurn(
-  events: readonly HistoryEvent[],
-): readonly (readonly [turn: number, report: AttemptReport])[] {
-  const turns = new Map<number, number>();
-  return events.flatMap((event) => {
-    if (event.type === 'scheduled') {
-      const turn = isObject(event.input) ? event.input['turn'] : undefined;
-      if (typeof turn === 'number') turns.set(event.id, turn);
-    }
-    if (event.type !== 'completed' && event.type !== 'failed') return [];
-    const turn = turns.get(event.scheduled);
-    if (turn === undefined) return [];
-    const recorded = event.type === 'completed' ? [event.result] : event.failure.details;
-    return recorded.flatMap(reportsOf).map((report) => [turn, report] as const);
-  });
 }
 
 /**

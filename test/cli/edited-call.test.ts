@@ -10,7 +10,7 @@ import { callPairs } from '../../src/core/transcript/transcript.js';
 import { decodeEvent } from '../../src/history/decode-event.js';
 import type { HistoryEvent } from '../../src/history/history-event.js';
 import { type Projection, createProjector, project } from '../../src/history/projection.js';
-import { edit, replyCall, replyText, runInMemory } from '../../src/testing.js';
+import { after, edit, replyCall, replyText, runInMemory } from '../../src/testing.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { useSourceBundle } from '../support/memory.js';
 
@@ -32,7 +32,7 @@ beforeAll(async () => {
   const { history } = await runInMemory(clerk, {
     message: 'Refund order 17',
     model: [replyCall('refund', { order: 17, euros: 83 }), replyText('Done.')],
-    on: { request: { refund: edit({ order: 17, euros: 70 }) } },
+    on: { request: { refund: after('2 hours', edit({ order: 17, euros: 70 }, { by: 'bob' })) } },
   });
   events = (history[0]?.history.events ?? []).map(decodeEvent);
 });
@@ -41,15 +41,27 @@ test('a call with edited arguments is named as it was executed', () => {
   const view = project(events);
   const fixes = { run: 'x', resume: null, runnable: (text: string) => text };
   expect(createStepLines(paint, fixes)(view)[0]).toMatch(
-    /^step 1 · refund 70 € to order 17 \(edited\) · /,
+    // The run waited two hours for the decision, which is no part of the step's time.
+    /^step 1 · refund 70 € to order 17 \(edited\) · \d+ B · \d+\.\d s$/,
   );
   const lines = dialogue(view.messages, { full: false, paint });
   expect(lines.filter((line) => line.startsWith('#2'))).toEqual([
     expect.stringMatching(/^#2 refund \(call_1_1_0\) · edited: refund 70 € to order 17 · turn 1/),
   ]);
-  expect(pairLines(callPairs(view.messages), { full: false, paint })).toContain(
-    '  edited: refund 70 € to order 17',
-  );
+  const decisions = view.decisions.map(({ decision }) => decision);
+  const options = { full: false, paint, decisions };
+  const pairs = pairLines(callPairs(view.messages), options);
+  const timeless = pairs.map((line) => line.replace(/\d\d:\d\d:\d\d$/, 'TIME'));
+  expect(timeless.slice(0, 3)).toEqual([
+    '#1 · turn 1 · step 1 · TIME',
+    '  → refund {"euros":83,"order":17} call_1_1_0 · edit by bob',
+    '  #2 result · edited: refund 70 € to order 17 · TIME',
+  ]);
+  // The same number has the same time in both forms.
+  const [, ownTime = 'none'] = /(\d\d:\d\d:\d\d)$/.exec(pairs[0] ?? '') ?? [];
+  const own = dialogue(view.messages, options);
+  expect(own.find((line) => line.startsWith('#1 '))).toContain(ownTime);
+  expect(own).toContain('  → refund {"euros":83,"order":17} call_1_1_0 · edit by bob');
 });
 
 test('an interrupt while the run waits for a decision says so, and how to see it', async () => {

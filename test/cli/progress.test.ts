@@ -265,13 +265,13 @@ describe('the header', () => {
     return lines;
   }
 
-  test('links to the run and is shown once, when the model is known', () => {
+  test('links to the run, and is shown once, with the model when that is known', () => {
     const link = 'http://127.0.0.1:8233/namespaces/a%20b/workflows/x%2F1';
     expect(uiLink(server, 'x/1')).toBe(link);
     const state = begun(config());
-    expect(shown(viewOf(null), viewOf(state), viewOf(state))).toEqual([
-      `run x/1 · model m · ${link}`,
-    ]);
+    const lines = [`run x/1 · ${link}`, 'model m'];
+    expect(shown(viewOf(null), viewOf(state), viewOf(state))).toEqual(lines);
+    expect(shown(viewOf(state))).toEqual(lines);
   });
 
   test('never shows an empty model while the definition is being loaded', () => {

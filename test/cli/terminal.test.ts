@@ -1,17 +1,5 @@
-import { spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
 import stringWidth from 'string-width';
-import {
-  afterAll,
-  beforeAll,
-  beforeEach,
-  describe,
-  expect,
-  inject,
-  onTestFinished,
-  test,
-  vi,
-} from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { osUser } from '../../src/cli/input/option-parsers.js';
@@ -19,16 +7,9 @@ import type { Rule } from '../../src/core/definition/rules.js';
 import type { RunStatus } from '../../src/core/state/status.js';
 import type { Request } from '../../src/core/transcript/request.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import { builtProgram } from '../support/built-program.js';
 import { createCalendar } from '../support/calendar.js';
 import { createDesk, type Desk } from '../support/requests.js';
-
-/**
- * Only the `script` of util-linux runs a command in a pseudo-terminal and takes its input from a
- * pipe.
- */
-const hasTerminal = spawnSync('script', ['--version']).stdout?.includes('util-linux') ?? false;
-if (!hasTerminal) console.warn('skipped: no `script` of util-linux, so no pseudo-terminal');
+import { atTerminal, hasTerminal, type Terminal, textOf } from '../support/terminal.js';
 
 let desk: Desk;
 beforeAll(async () => {
@@ -57,43 +38,9 @@ const payer = (expires?: Rule['expires']) =>
     rules: [{ tool: 'pay', then: 'ask', ...(expires !== undefined && { expires }) }],
   });
 
-const KEYS = { 'Ctrl-C': '\u0003', 'Ctrl-D': '\u0004' } as const;
-
-/** A run that a person follows in a pseudo-terminal of 80 columns and 40 rows. */
-async function attached(run: string) {
-  const place = ['--address', inject('temporalAddress'), '--task-queue', desk.rig.taskQueue];
-  return await atTerminal('attach', run, ...place);
-}
-
-/** A command in such a pseudo-terminal. */
-async function atTerminal(...words: readonly string[]) {
-  const command = [process.execPath, await builtProgram(), ...words];
-  const sized = `stty rows 40 cols 80; exec ${command.join(' ')}`;
-  const terminal = spawn('script', ['-qefc', sized, '/dev/null'], {
-    env: {
-      PATH: process.env['PATH'],
-      HOME: desk.rig.home,
-      PERDURE_HOME: desk.rig.home,
-      TERM: 'xterm',
-      NO_COLOR: '1',
-    },
-  });
-  const exited = once(terminal, 'exit');
-  let shown = '';
-  terminal.stdout.setEncoding('utf8').on('data', (text: string) => (shown += text));
-  return {
-    shown: () => shown,
-    isShown: async (text: string): Promise<void> =>
-      await vi.waitFor(() => expect(shown).toContain(text), { timeout: 30_000, interval: 50 }),
-    /** Resolves with the exit code of the command. */
-    exit: async (): Promise<unknown> => (await exited)[0],
-    press: (key: keyof typeof KEYS) => void terminal.stdin.write(KEYS[key]),
-    type: (line: string) => void terminal.stdin.write(`${line}\r`),
-    close() {
-      terminal.stdin.end();
-      terminal.kill();
-    },
-  };
+/** Follows a run in a pseudo-terminal. */
+async function attached(run: string): Promise<Terminal> {
+  return await atTerminal(desk.rig, 'attach', run, '--task-queue', desk.rig.taskQueue);
 }
 
 test.skipIf(!hasTerminal)(
@@ -112,8 +59,7 @@ test.skipIf(!hasTerminal)(
     const terminal = await attached(handle.workflowId);
     const question = 'yes / no / some a1 / nothing / edit … / full / later?';
     await terminal.isShown(question);
-    // oxlint-disable-next-line no-control-regex -- the terminal's own sequences
-    const text = terminal.shown().replaceAll(/\u001b\[[\d;?]*[A-Za-z]/g, '');
+    const text = textOf(terminal);
     const screen = text
       .slice(text.indexOf('request r1 of run'), text.indexOf(question))
       .split('\r\n');
@@ -257,8 +203,7 @@ describe.skipIf(!hasTerminal)('a person at a terminal who presses', () => {
     desk.script(['Done.']);
     const handle = await desk.rig.start({ agent: 'payer', message: 'say' });
     await desk.end(handle);
-    const address = ['--address', inject('temporalAddress')];
-    const terminal = await atTerminal('erase', handle.workflowId, ...address);
+    const terminal = await atTerminal(desk.rig, 'erase', handle.workflowId);
     onTestFinished(() => terminal.close());
     await terminal.isShown('It cannot be undone. yes / no');
     terminal.press(key);

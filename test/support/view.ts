@@ -15,6 +15,7 @@ export function viewOf(state: RunState | null, rest: Partial<Projection> = {}): 
     turns: [],
     inFlight: new Map(),
     visits: new Map(),
+    waitedByMessage: new Map(),
     blocked: new Map(),
     ended: null,
     outcome: null,

@@ -20,6 +20,7 @@ import { type Message, isSide } from '../../core/transcript/messages.js';
 import { callPairs } from '../../core/transcript/transcript.js';
 import type { RunReading } from '../../history/read-run.js';
 import {
+  type RunTranscript,
   readNodeSteps,
   readTranscript,
   readTurns,
@@ -38,8 +39,7 @@ import {
 import { dataPalette, formatCount } from '../format/format.js';
 import { withOptions } from '../input/options.js';
 import { type OpenedRun, openRun } from '../open-run.js';
-import { type SegmentMark, dialogue, pairLines } from '../run-view/dialogue.js';
-import { turnLines } from '../run-view/step-lines.js';
+import { type SegmentMark, dialogue, pairLines, turnLines } from '../run-view/dialogue.js';
 
 export interface TranscriptOptions {
   readonly id: string;
@@ -111,7 +111,7 @@ async function printMessages(
   // The result of a call may be outside the range.
   const end = calls ? undefined : to;
   const read = await readTranscript(client, run, { archive, from, to: end, side: true });
-  const { total } = read;
+  const { total, decisions } = read;
   const messages = side ? read.messages : read.messages.filter((message) => !isSide(message));
   const hidden = read.messages.length - messages.length;
   const nodes = calls ? [] : await readNodeSteps(client, run, { archive, from, to });
@@ -124,12 +124,25 @@ async function printMessages(
     context.note(`The run has no messages${run.view.state === null ? why : ''}.`);
   }
   if (calls) {
-    printCalls(context, shown, { to, full });
+    printCalls(context, shown, { to, full, decisions });
   } else if (context.options.json) {
     const isGraph = run.view.state?.graph !== undefined;
-    context.out(JSON.stringify({ messages: shown, total, ...(isGraph && { nodes }) }));
+    context.out(
+      JSON.stringify({
+        messages: shown,
+        total,
+        ...(isGraph && { nodes }),
+        ...(decisions && { decisions }),
+      }),
+    );
   } else {
-    const lines = { full, paint: dataPalette(context), segment: segmentMark(run), nodes };
+    const lines = {
+      full,
+      paint: dataPalette(context),
+      segment: segmentMark(run),
+      nodes,
+      decisions,
+    };
     for (const line of dialogue(shown, lines)) context.out(line);
     if (read.messages.length < total) {
       context.note(`${shown.length} of the ${total} messages of run ${visible(run.id)}`);
@@ -157,12 +170,22 @@ async function printMessages(
 function printCalls(
   context: CliContext,
   messages: readonly Message[],
-  { to = Infinity, full }: { readonly to: number | undefined; readonly full: boolean },
+  {
+    to = Infinity,
+    full,
+    decisions,
+  }: {
+    readonly to: number | undefined;
+    readonly full: boolean;
+    readonly decisions: RunTranscript['decisions'] | undefined;
+  },
 ): void {
   const calls = callPairs(messages).filter(({ n }) => n < to);
-  if (context.options.json) return context.out(JSON.stringify({ calls }));
+  if (context.options.json)
+    return context.out(JSON.stringify({ calls, ...(decisions && { decisions }) }));
   if (calls.length === 0) context.note('No tool calls in these messages.');
-  for (const line of pairLines(calls, { full, paint: dataPalette(context) })) context.out(line);
+  for (const line of pairLines(calls, { full, paint: dataPalette(context), decisions }))
+    context.out(line);
 }
 
 /** Returns where the newest segment begins; undefined if the run has only one segment. */

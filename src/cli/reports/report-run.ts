@@ -148,12 +148,9 @@ async function fullAnswer(context: CliContext, outcome: Outcome): Promise<string
   }
 }
 
-/** The first line about a run: its id, its model, and its page in the Temporal UI. */
+/** The first lines about a run: its id with its page in the Temporal UI, and then its model. */
 export interface RunHeader {
-  /**
-   * Shows the line once, when the model is known or the run has ended. A null `view` shows it at
-   * once; the model then follows in a line of its own.
-   */
+  /** Shows the first line at once, and the model as soon as it is known. */
   show(view: Projection | null, screen: Screen): void;
 }
 
@@ -164,17 +161,19 @@ export function runHeader(server: ServerHandle, id: string, paint: Palette): Run
   return {
     show(view, screen) {
       const model = modelText(view);
-      if (view !== null && model === null && view.ended === null) return;
-      if (shown && !named && model !== null) screen.line(model);
-      if (!shown) {
-        const link = uiLink(server, id);
-        const parts = [paint.bold(`run ${visible(id)}`), model, link && paint.dim(link)];
-        screen.line(parts.filter((part) => part !== null).join(' · '));
-      }
+      if (!shown) screen.line(runLine(server, id, paint));
+      if (!named && model !== null) screen.line(model);
       shown = true;
       named ||= model !== null;
     },
   };
+}
+
+/** Returns the first line about a run. */
+function runLine(server: ServerHandle, id: string, paint: Palette): string {
+  const link = uiLink(server, id);
+  const run = paint.bold(`run ${visible(id)}`);
+  return link === null ? run : `${run} · ${paint.dim(link)}`;
 }
 
 /**
@@ -302,8 +301,7 @@ export async function reportStarted(
   { taskQueue }: { readonly taskQueue: string },
   { id, runId }: { readonly id: string; readonly runId: string },
 ): Promise<ExitCode> {
-  const link = uiLink(await context.server(), id);
-  context.note(`run ${visible(id)} started${link === null ? '' : ` · ${link}`}`);
+  context.note(runLine(await context.server(), id, palette(context.color)));
   context.note(`Follow it with: ${await nextCommandFor(context, { taskQueue }, ['attach', id])}`);
   const line = { id, runId, status: 'working', reason: null };
   context.out(context.options.json ? JSON.stringify(line) : id);

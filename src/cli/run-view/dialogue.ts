@@ -1,4 +1,5 @@
 import { attachedBytes } from '../../storage/owned-text.js';
+import type { RecordedDecision } from '../../core/state/state.js';
 import { failureOf } from '../../core/transcript/call-result.js';
 import type { CallPair } from '../../core/transcript/transcript.js';
 import type {
@@ -9,9 +10,15 @@ import type {
 } from '../../core/transcript/messages.js';
 import { formatBytes, visible, actorText } from '../../core/state/summaries.js';
 import { printable } from '../../core/text/text.js';
-import type { PlacedNodeStep } from '../../history/run-transcript.js';
-import { type Palette, formatTime } from '../format/format.js';
-import { nodeLine } from './step-lines.js';
+import type { PlacedNodeStep, TurnRecord } from '../../history/run-transcript.js';
+import {
+  type Palette,
+  formatCount,
+  formatDateTime,
+  formatTime,
+  formatUsage,
+} from '../format/format.js';
+import { actionLine, nodeLine } from './step-lines.js';
 
 interface DialogueOptions {
   /** Truncate nothing. */
@@ -19,6 +26,8 @@ interface DialogueOptions {
   readonly paint: Palette;
   /** The steps of a run in its graph, in order; absent for a run of an agent. */
   readonly nodes?: readonly PlacedNodeStep[];
+  /** The decisions about the calls, oldest first. */
+  readonly decisions?: readonly RecordedDecision[] | undefined;
   /** Where the newest segment begins; absent if the run has only one segment. */
   readonly segment?: SegmentMark | undefined;
 }
@@ -96,24 +105,16 @@ function nodeStepLines(step: PlacedNodeStep, paint: Palette): readonly string[] 
         ...indented(printable(step.text).split('\n')),
       ];
     case 'action-changed': {
-      const { id, state, tool, shown } = step.action;
-      if (state !== 'done' && state !== 'failed') return [];
-      const end = state === 'failed' ? paint.red(state) : state;
-      return [
-        `${paint.bold(`action ${visible(id)}`)} · ${end} · ${visible(shown || tool)} · ${time}`,
-      ];
+      const line = actionLine(step.action, paint);
+      return line === null ? [] : [`${line} · ${time}`];
     }
   }
 }
 
 /** Formats calls, each with its result, for reading. */
 export function pairLines(pairs: readonly CallPair[], options: DialogueOptions): readonly string[] {
-  return pairs.flatMap(({ call, result, n, turn, step }) => [
-    options.paint.bold(
-      [`#${n}`, `turn ${turn}`, `step ${step}`, ...(result ? [formatTime(result.at)] : [])].join(
-        ' · ',
-      ),
-    ),
+  return pairs.flatMap(({ call, result, n, turn, step, at }) => [
+    options.paint.bold([`#${n}`, `turn ${turn}`, `step ${step}`, formatTime(at)].join(' · ')),
     ...callLines(call, options).map((line) => `${INDENT}${line}`),
     ...resultLines(result, options).map((line) => `${INDENT}${line}`),
     '',
@@ -124,7 +125,8 @@ function resultLines(result: CallPair['result'], options: DialogueOptions): read
   if (result === null) return ['no result'];
   const edited = result.edited === undefined ? [] : [`edited: ${visible(result.edited)}`];
   const failed = failureOf(result) === null ? [] : [options.paint.red('failed')];
-  return [...edited, ...failed, ...body(result, options)];
+  const head = [`#${result.n} result`, ...edited, ...failed, formatTime(result.at)].join(' · ');
+  return [head, ...body(result, options)];
 }
 
 function header(message: Message, names: ReadonlyMap<string, string>): string {
@@ -214,7 +216,8 @@ function callsOf(message: Message): readonly ToolCall[] {
   return message.role === 'assistant' ? (message.calls ?? []) : [];
 }
 
-function callLines(call: ToolCall, { full, paint }: DialogueOptions): readonly string[] {
+function callLines(call: ToolCall, options: DialogueOptions): readonly string[] {
+  const { full, paint, decisions = [] } = options;
   const { id, name, arguments: json, blob, problem } = call;
   const args = full
     ? printable(json).split('\n')
@@ -222,7 +225,14 @@ function callLines(call: ToolCall, { full, paint }: DialogueOptions): readonly s
   const [first = '', ...rest] = args;
   const problemLines =
     problem === undefined ? [] : [paint.red(`not executed: ${visible(problem.type)}`)];
-  return [`→ ${visible(name)} ${first} ${paint.dim(visible(id))}`, ...rest, ...problemLines];
+  const decided = decisions.flatMap((one) => (one.call === id ? [decidedText(one)] : []));
+  const line = [`→ ${visible(name)} ${first} ${paint.dim(visible(id))}`, ...decided].join(' · ');
+  return [line, ...rest, ...problemLines];
+}
+
+/** Returns what a person decided about a call, or that the time to decide was over. */
+function decidedText({ as = 'decided', ...who }: RecordedDecision): string {
+  return as === 'expired' ? as : `${visible(as)} by ${actorText(who)}`;
 }
 
 /**
@@ -237,4 +247,25 @@ function cut(
   const lines = printable(text.slice(0, limit.characters)).split('\n').slice(0, limit.lines);
   const left = (bytes ?? Buffer.byteLength(text)) - Buffer.byteLength(lines.join('\n'));
   return left <= 0 ? lines : [...lines, `… ${formatBytes(left)} omitted; show all with --full`];
+}
+
+/** How much of a definition's hash is shown; `--json` has all of it. */
+const HASH_CHARACTERS = 12;
+
+/** Formats the turns of a run that have ended, for reading. */
+export function turnLines(turns: readonly TurnRecord[], paint: Palette): readonly string[] {
+  return turns.flatMap(({ turn, agent, definition, model, settings, outcome, reports, at }) => {
+    const { status, reason, usage, steps } = outcome;
+    const end = status === reason ? status : `${status} (${reason})`;
+    return [
+      paint.bold(`turn ${turn} · ${end} · ${formatDateTime(at)}`),
+      `  ${visible(agent)} ${definition.slice(0, HASH_CHARACTERS)}, model ${visible(model)}`,
+      ...(Object.keys(settings).length === 0 ? [] : [`  ${printable(JSON.stringify(settings))}`]),
+      `  ${formatCount(steps, 'step')} · ${formatUsage(usage)}`,
+      ...reports.map(({ type, attempt, message }) =>
+        visible(`  attempt ${attempt} failed: ${type}: ${message}`),
+      ),
+      '',
+    ];
+  });
 }

@@ -109,7 +109,6 @@ async function watchRun(
     ...watch,
     screen,
     paint,
-    header,
     giveUp,
     view,
     liveText,
@@ -124,8 +123,8 @@ async function watchRun(
     if (below.length > 0) closed.abort();
   };
   try {
+    header.show(joined, screen);
     if (joined !== null) {
-      header.show(joined, screen);
       createProjector().pushSteps(watch.joined?.events ?? [], onStep);
       const past = [...lines, ...stepLines(joined, 'now')];
       lines = [];

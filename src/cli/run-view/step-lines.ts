@@ -1,23 +1,17 @@
 import { presentRequest } from '../../core/requests/presentation.js';
 import { isClosingText } from '../../core/rules/documents.js';
+import { type ActionProgress, type PlanProgress, planProgress } from '../../core/run/details.js';
 import type { GraphState, RunState } from '../../core/state/state.js';
 import type { RunStatus } from '../../core/state/status.js';
 import { actorText, callSummary, formatBytes, visible } from '../../core/state/summaries.js';
 import { type JsonObject, isObject, textField } from '../../core/text/json.js';
-import { shorten, printable } from '../../core/text/text.js';
+import { shorten } from '../../core/text/text.js';
 import { failureOf } from '../../core/transcript/call-result.js';
 import type { Message, UserMessage } from '../../core/transcript/messages.js';
 import type { DurableStep } from '../../history/durable-steps.js';
-import { nodeSteps } from '../../history/graph-steps.js';
+import { endedActions, nodeSteps } from '../../history/graph-steps.js';
 import { type Projection, waitingFor } from '../../history/projection.js';
-import type { TurnRecord } from '../../history/run-transcript.js';
-import {
-  type Palette,
-  formatCount,
-  formatDateTime,
-  formatDuration,
-  formatUsage,
-} from '../format/format.js';
+import { type Palette, formatCount, formatDateTime, formatDuration } from '../format/format.js';
 import { viewedRequests } from '../requests/show-request.js';
 
 const NAMED_CALLS = 3;
@@ -55,6 +49,7 @@ export function createStepLines(paint: Palette, fixes: Fixes): StepLines {
   const missing = new Set<string>();
   let shown = -1;
   let graph: GraphState | undefined;
+  let plan: PlanProgress | null = null;
   /** The number of turns that have ended. */
   let turns = 0;
   let segment = 0;
@@ -78,9 +73,16 @@ export function createStepLines(paint: Palette, fixes: Fixes): StepLines {
     const { length } = view.turns;
     const outcome = length > turns ? view.turns.at(-1)?.outcome : undefined;
     const { ended } = nodeSteps(graph, now, { ...view, outcome });
+    const planNow = state === null ? plan : planProgress(state);
+    const actions = endedActions(view.lastEvent === 1 ? planNow : plan, planNow);
+    plan = planNow;
     graph = now ?? graph;
     turns = length;
-    return [...lines, ...ended.map((step) => nodeLine(step, paint))];
+    return [
+      ...lines,
+      ...actions.flatMap((action) => actionLine(action, paint) ?? []),
+      ...ended.map((step) => nodeLine(step, paint)),
+    ];
   };
   return (view, which) => {
     const steps = which === 'now' ? [] : newSteps(view);
@@ -108,11 +110,15 @@ export function createStepLines(paint: Palette, fixes: Fixes): StepLines {
     }
     const blocks = [...view.blocked].filter(([, { since }]) => since > blockedSince);
     blockedSince = Math.max(blockedSince, ...blocks.map(([, { since }]) => since));
-    for (const [, { reason, message }] of blocks) {
-      lines.push(paint.yellow(`blocked (${reason}): ${visible(fixes.runnable(message))}`));
-      if (fixes.resume !== null) {
-        lines.push(`It is retried automatically; retry at once with: ${fixes.resume}`);
-      }
+    // Several calls may be blocked by the same reason.
+    const reasons = new Set(
+      blocks.map(
+        ([, { reason, message }]) => `blocked (${reason}): ${visible(fixes.runnable(message))}`,
+      ),
+    );
+    for (const text of reasons) lines.push(paint.yellow(text));
+    if (reasons.size > 0 && fixes.resume !== null) {
+      lines.push(`It is retried automatically; retry at once with: ${fixes.resume}`);
     }
     return lines;
   };
@@ -140,6 +146,17 @@ export function nodeLine(step: NodeEnd, paint: Palette): string {
     ...(step.by === undefined ? [] : [`decided by ${actorText(step)}`]),
     ...(ms > 0 ? [paint.dim(formatDuration(ms))] : []),
   ].join(' · ');
+}
+
+/** Returns the line for an action of a plan that has ended; null for any other action. */
+export function actionLine(
+  { id, state, tool, shown, message = '' }: ActionProgress,
+  paint: Palette,
+): string | null {
+  if (state !== 'done' && state !== 'failed') return null;
+  const why = message === '' ? '' : ` · ${visible(shorten(message, MAX_MESSAGE))}`;
+  const end = state === 'failed' ? paint.red(`failed${why}`) : state;
+  return `${paint.bold(`action ${visible(id)}`)} · ${visible(shown || tool)} · ${end}`;
 }
 
 /** Returns how a node ended. An exit that its author has named, such as `yes`, must not look like an answer. */
@@ -187,7 +204,7 @@ function errorLine(error: JsonObject): string {
 
 /** Returns null if a message needs no line, and undefined while its step is incomplete. */
 function progressLine(
-  { messages, state }: Pick<Projection, 'messages' | 'state'>,
+  { messages, state, waitedByMessage }: Pick<Projection, 'messages' | 'state' | 'waitedByMessage'>,
   at: number,
   paint: Palette,
 ): string | null | undefined {
@@ -201,15 +218,35 @@ function progressLine(
     .slice(at + 1, at + 1 + message.calls.length)
     .filter((result) => result.role === 'tool');
   if (results.length < message.calls.length) return undefined;
-  // Results are in the order of their calls, not in that of their arrival.
-  const startedAt = newestAt(messages.slice(0, at)) ?? message.at;
-  const endedAt = newestAt(results) ?? message.at;
   return [
     paint.bold(`step ${message.step}`),
     visible(callsOf(message, results)),
     resultsOf(results, paint),
-    paint.dim(formatDuration(endedAt - startedAt)),
+    paint.dim(
+      formatDuration(stepMs(message, { before: messages.slice(0, at), results, waitedByMessage })),
+    ),
   ].join(' · ');
+}
+
+/**
+ * Returns how long a step took: from the message before it to its last result, without the time in
+ * which the run only waited for people, because a request was open or the run was paused.
+ */
+function stepMs(
+  message: AssistantMessage,
+  {
+    before,
+    results,
+    waitedByMessage,
+  }: Pick<Projection, 'waitedByMessage'> &
+    Readonly<{ before: readonly Message[]; results: readonly Message[] }>,
+): number {
+  // Results are in the order of their calls, not in that of their arrival.
+  const startedAt = newestAt(before) ?? message.at;
+  const endedAt = newestAt(results) ?? message.at;
+  const waitedAt = ({ n = 0 }: Partial<Message> = {}): number => waitedByMessage.get(n) ?? 0;
+  const waited = waitedAt(results.at(-1)) - waitedAt(before.at(-1));
+  return Math.max(0, endedAt - startedAt - waited);
 }
 
 /** Returns the time of the newest of the last messages, those of one batch; undefined without any. */
@@ -341,25 +378,4 @@ function createWaitLines(paint: Palette, resume: string | null): WaitLines {
 function pausedText({ inFlight }: Projection): string {
   const rest = inFlight.size === 0 ? '' : 'calls in flight finish, ';
   return `paused: ${rest}nothing new starts`;
-}
-
-/** How much of a definition's hash is shown; `--json` has all of it. */
-const HASH_CHARACTERS = 12;
-
-/** Formats the turns of a run that have ended, for reading. */
-export function turnLines(turns: readonly TurnRecord[], paint: Palette): readonly string[] {
-  return turns.flatMap(({ turn, agent, definition, model, settings, outcome, reports, at }) => {
-    const { status, reason, usage, steps } = outcome;
-    const end = status === reason ? status : `${status} (${reason})`;
-    return [
-      paint.bold(`turn ${turn} · ${end} · ${formatDateTime(at)}`),
-      `  ${visible(agent)} ${definition.slice(0, HASH_CHARACTERS)}, model ${visible(model)}`,
-      ...(Object.keys(settings).length === 0 ? [] : [`  ${printable(JSON.stringify(settings))}`]),
-      `  ${formatCount(steps, 'step')} · ${formatUsage(usage)}`,
-      ...reports.map(({ type, attempt, message }) =>
-        visible(`  attempt ${attempt} failed: ${type}: ${message}`),
-      ),
-      '',
-    ];
-  });
 }

@@ -24,7 +24,6 @@ import {
   formatUsage,
 } from '../format/format.js';
 import type { Hosting } from '../hosting/hosting.js';
-import type { RunHeader } from '../reports/report-run.js';
 import { viewedRequests } from '../requests/show-request.js';
 import type { LiveText, Screen } from './live-text.js';
 
@@ -90,9 +89,8 @@ function waitTexts(
   { now, run }: { readonly now: number; readonly run: string },
 ): readonly string[] {
   if (view.blocked.size > 0) {
-    return [...view.blocked.values()].map(({ reason }) =>
-      statusText({ status: 'blocked', reason }),
-    );
+    const reasons = new Set([...view.blocked.values()].map(({ reason }) => reason));
+    return [...reasons].map((reason) => statusText({ status: 'blocked', reason }));
   }
   const [request] = viewedRequests(view, run);
   if (request !== undefined) {
@@ -172,8 +170,6 @@ function elapsed(inFlight: readonly InFlight[], now: number): string {
 const TICK_MS = 250;
 /** The width of a terminal that does not report it. */
 const DEFAULT_COLUMNS = 80;
-/** After this time the header is shown even if no worker has loaded the agent. */
-const HEADER_MS = 2_000;
 /** The server is queried for retries only after an activity has run this long. */
 const LONG_MS = 3_000;
 /** The minimum interval between two such queries. */
@@ -191,7 +187,6 @@ interface TickerOptions {
   readonly hosting: Hosting;
   readonly screen: Screen;
   readonly paint: Palette;
-  readonly header: RunHeader;
   readonly giveUp: (error: unknown) => void;
   /** Null before the first event. */
   readonly view: () => Projection | null;
@@ -212,7 +207,7 @@ interface Ticker {
  * worker.
  */
 export function startTicker(context: CliContext, client: Client, options: TickerOptions): Ticker {
-  const { id, hosting, screen, paint, header, giveUp } = options;
+  const { id, hosting, screen, paint, giveUp } = options;
   const startedAt = performance.now();
   let progressAt = startedAt;
   let quietMs = QUIET_MS;
@@ -221,7 +216,6 @@ export function startTicker(context: CliContext, client: Client, options: Ticker
 
   const draw = (): void => {
     const view = options.view();
-    if (performance.now() - startedAt > HEADER_MS) header.show(null, screen);
     if (view !== null && view.ended === null) {
       const lines = options.liveText.lines(process.stderr.columns || DEFAULT_COLUMNS);
       screen.live(

@@ -7,7 +7,7 @@ import { callSummary, formatBytes, visible } from '../state/summaries.js';
 import { stepOfLimit } from '../state/turn-definition.js';
 import { getOpenBatch } from '../state/turn.js';
 import { findWork } from '../state/work.js';
-import { isObject } from '../text/json.js';
+import { type JsonObject, errorIn, isObject, textField } from '../text/json.js';
 import { withoutTail } from '../text/text.js';
 import { failureOf } from '../transcript/call-result.js';
 import type { ToolMessage } from '../transcript/messages.js';
@@ -19,6 +19,8 @@ export interface ActionProgress {
   /** For people. */
   readonly shown: string;
   readonly state: 'planned' | 'waiting' | 'running' | 'asking' | 'done' | 'failed';
+  /** Why it failed; absent otherwise. */
+  readonly message?: string;
 }
 
 /** The progress of a run's plan. */
@@ -60,25 +62,33 @@ export function planProgress(state: RunState): PlanProgress | null {
   );
   const actions = plan.actions.map(({ id, tool, shown = tool }): ActionProgress => {
     const result = ended.get(id);
-    const over = isObject(result) ? (result['ok'] === true ? 'done' : 'failed') : null;
-    return { id, tool, shown, state: over ?? inBatch(state, id) };
+    if (!isObject(result)) return { id, tool, shown, ...inBatch(state, id) };
+    if (result['ok'] === true) return { id, tool, shown, state: 'done' };
+    return { id, tool, shown, ...failedAction(isObject(result['error']) ? result['error'] : {}) };
   });
   const count = (name: ActionProgress['state']): number =>
     actions.filter((action) => action.state === name).length;
   return { actions, done: count('done'), failed: count('failed') };
 }
 
+type ActionState = Pick<ActionProgress, 'state' | 'message'>;
+
+function failedAction(error: JsonObject): ActionState {
+  const [type, message] = [textField(error, 'type'), textField(error, 'message')];
+  return { state: 'failed', message: message === '' ? type : `${type}: ${message}` };
+}
+
 /** Returns the state of an action according to the open batch. */
-function inBatch(state: RunState, id: string): ActionProgress['state'] {
+function inBatch(state: RunState, id: string): ActionState {
   const batch = getOpenBatch(state);
   const index = batch?.calls.findIndex((call) => call.node && actionOf(call) === id) ?? -1;
   const call = batch?.calls[index];
-  if (call === undefined) return 'planned';
+  if (call === undefined) return { state: 'planned' };
   const result = batch?.results[index];
-  if (result) return result.ok ? 'done' : 'failed';
+  if (result) return result.ok ? { state: 'done' } : failedAction({ ...errorIn(result.text) });
   const work = findWork(state, call.id);
-  if (work === undefined) return 'waiting';
-  return work.request === undefined ? 'running' : 'asking';
+  if (work === undefined) return { state: 'waiting' };
+  return { state: work.request === undefined ? 'running' : 'asking' };
 }
 
 /** Maximum ids that a line lists for each state. */

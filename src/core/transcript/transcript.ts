@@ -258,6 +258,8 @@ export interface CallPair {
   readonly step: number;
   /** Number of the message that requests the call. */
   readonly n: number;
+  /** When the call was requested: Unix time in ms. */
+  readonly at: number;
   readonly call: ToolCall;
   /**
    * The result for the model; null if the call has none yet, or if it is not among the messages.
@@ -274,8 +276,8 @@ export function callPairs(messages: readonly Message[]): readonly CallPair[] {
   );
   return messages.flatMap((message) => {
     if (message.role !== 'assistant') return [];
-    const { turn, step, n, calls = [] } = message;
-    return calls.map((call) => ({ turn, step, n, call, result: results.get(call.id) ?? null }));
+    const { turn, step, n, at, calls = [] } = message;
+    return calls.map((call) => ({ turn, step, n, at, call, result: results.get(call.id) ?? null }));
   });
 }
 

@@ -57,6 +57,24 @@ export function reportsOf(recorded: unknown): readonly AttemptReport[] {
   return Array.isArray(reports) ? reports.filter(isReport) : reportsOf(result);
 }
 
+/** Returns the reports on failed attempts, by the turn of the model call. */
+export function reportsByTurn(
+  events: readonly HistoryEvent[],
+): readonly (readonly [turn: number, report: AttemptReport])[] {
+  const turns = new Map<number, number>();
+  return events.flatMap((event) => {
+    if (event.type === 'scheduled') {
+      const turn = isObject(event.input) ? event.input['turn'] : undefined;
+      if (typeof turn === 'number') turns.set(event.id, turn);
+    }
+    if (event.type !== 'completed' && event.type !== 'failed') return [];
+    const turn = turns.get(event.scheduled);
+    if (turn === undefined) return [];
+    const recorded = event.type === 'completed' ? [event.result] : event.failure.details;
+    return recorded.flatMap(reportsOf).map((report) => [turn, report] as const);
+  });
+}
+
 /** Returns a failed attempt as the server has recorded it. */
 export function attemptFailure(
   { message, timedOut }: Pick<Failure, 'message' | 'timedOut'>,

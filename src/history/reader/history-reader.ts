@@ -28,9 +28,9 @@ import {
   endRun,
   noteAttempt,
   noteBlocks,
-  noteVisit,
   readBegun,
 } from './run-view.js';
+import { beginWait, endWait, noteVisit } from './visits.js';
 
 /** Local activities. The history has only their results. */
 const LOCAL_TASKS: readonly Task[] = [{ activity: 'loadAgent', input: { local: true } }, INLINE];
@@ -251,10 +251,13 @@ function processTaskIfDue(reader: HistoryReader, event: number): void {
 
 /** Interprets the events before the workflow task and performs the resulting actions. */
 export function processTask(reader: HistoryReader, event: number): void {
+  const { run } = reader;
   reader.isDue = false;
+  endWait(run, reader.task.at);
   interpretQueue(reader);
   advance(reader);
-  noteBlocks(reader.run, event);
+  noteBlocks(run, event);
+  beginWait(run, reader.task.at);
 }
 
 /** Event types that the workflow processes first in a task; the rest follow in order. */
@@ -310,6 +313,7 @@ function currentState({ run, task, started }: HistoryReader): RunState | null {
 
 function begun(run: ReadRun, event: EventOf<'scheduled'> | EventOf<'child-started'>): void {
   const { id, at } = event;
+  endWait(run, at);
   if (event.type === 'child-started') {
     const call = (run.state && openCallById(run.state, event.call)) ?? null;
     const child = { activity: 'agent', activityId: '', summary: event.child, call, at };

@@ -1,5 +1,5 @@
 import type { AgentDefinition, Limits, ModelSettings } from '../../core/definition/definition.js';
-import { type GeneratedReply, isOutcome, isToolResult } from '../../core/guards/recorded.js';
+import { isOutcome } from '../../core/guards/recorded.js';
 import type { RunInput } from '../../core/input/input.js';
 import type { Run } from '../../core/interpret/loop.js';
 import { isLoaded } from '../../core/rules/limits.js';
@@ -27,6 +27,7 @@ import type { Message } from '../../core/transcript/messages.js';
 import type { Blocked, Outcome, Usage } from '../../core/transcript/outcome.js';
 import type { HistoryEvent } from '../history-event.js';
 import { type Noted, moveRetried } from './attempts.js';
+import type { Worked } from './visits.js';
 
 /** Why work is blocked, and since which event of the history. */
 export interface BlockedSince extends Blocked {
@@ -53,17 +54,6 @@ export interface DecisionView {
   readonly limits: Limits;
 }
 
-/** What a visit of a graph's node has done in a segment. */
-export interface NodeWork {
-  /** Model calls, including those of the node's function. */
-  readonly modelCalls: number;
-  /** Steps of the agents and graphs that the visit has called. */
-  readonly steps: number;
-  /** Activities that have ended, and their attempts together. */
-  readonly activities: number;
-  readonly attempts: number;
-}
-
 /** The mutable data that a reader of a history keeps in addition to the run's state. */
 interface Remembered extends Noted {
   input: RunInput | null;
@@ -75,8 +65,8 @@ interface Remembered extends Noted {
   readonly decisions: DecisionView[];
   /** Turns that have ended in this segment. */
   readonly turns: EndedTurnOf[];
-  /** The work of the visits of a graph's nodes, by `visitKey`. */
-  readonly visits: Map<string, NodeWork>;
+  /** How long the run had waited for people before each message, by its number, in ms. */
+  readonly waitedByMessage: Map<number, number>;
   /** The reason for each block, and the event since which it applies, by the name of the work. */
   readonly blockedSince: Map<string, { readonly reason: string; readonly since: number }>;
   ended: EndedEvent | null;
@@ -87,7 +77,7 @@ interface Remembered extends Noted {
 }
 
 /** The run that a reader follows. `state` is undefined until a worker has begun the run. */
-export interface ReadRun extends Remembered {
+export interface ReadRun extends Remembered, Worked {
   state: RunState | undefined;
 }
 
@@ -103,6 +93,9 @@ export function emptyRun(): ReadRun {
     turns: [],
     inFlight: new Map(),
     visits: new Map(),
+    waitedByMessage: new Map(),
+    waitedMs: 0,
+    waitsSince: null,
     blockedSince: new Map(),
     ended: null,
     outcome: null,
@@ -123,6 +116,7 @@ export function copyRun(run: ReadRun): ReadRun {
     turns: [...run.turns],
     inFlight: new Map(run.inFlight),
     visits: new Map(run.visits),
+    waitedByMessage: new Map(run.waitedByMessage),
     blockedSince: new Map(run.blockedSince),
   };
 }
@@ -164,6 +158,7 @@ function remember(run: ReadRun, event: RunEvent, before: RunState): void {
     .toSorted((one, other) => one.n - other.n);
   run.messages.push(...fresh);
   for (const message of fresh) {
+    if (run.waitedMs > 0) run.waitedByMessage.set(message.n, run.waitedMs);
     if (message.role === 'tool') moveRetried(run, message.callId, message.n);
   }
   if (event.type !== 'model-replied' && event.type !== 'transcript-compacted') return;
@@ -181,52 +176,6 @@ export function noteAttempt(
   const work = inFlight.get(scheduled);
   const lastFailure = failure && { lastFailure: failure };
   if (work !== undefined) inFlight.set(scheduled, { ...work, attempts: attempt, ...lastFailure });
-}
-
-/** Names a visit of a node in `visits`. */
-export function visitKey({
-  node,
-  visit,
-}: {
-  readonly node: string;
-  readonly visit: number;
-}): string {
-  return `${visit} ${node}`;
-}
-
-/** Adds work that has ended to the visit of the node under way. */
-export function noteVisit(run: ReadRun, event: HistoryEvent, { graph }: RunState): void {
-  const at = graph?.at;
-  const done = at ? workOf(run, event) : null;
-  if (!at || done === null) return;
-  const key = visitKey(at);
-  const { modelCalls = 0, steps = 0, activities = 0, attempts = 0 } = run.visits.get(key) ?? {};
-  run.visits.set(key, {
-    modelCalls: modelCalls + done.modelCalls,
-    steps: steps + done.steps,
-    activities: activities + done.activities,
-    attempts: attempts + done.attempts,
-  });
-}
-
-/** Returns the work that an event ends; null if it ends none of a node. */
-function workOf({ inFlight }: ReadRun, event: HistoryEvent): NodeWork | null {
-  if (event.type === 'child-ended') {
-    const steps = isOutcome(event.result) ? event.result.steps : 0;
-    return { modelCalls: 0, steps, activities: 0, attempts: 0 };
-  }
-  if (event.type !== 'completed' && event.type !== 'failed') return null;
-  const { activity = '', attempts = 1 } = inFlight.get(event.scheduled) ?? {};
-  const isModel = activity === 'callModel';
-  if (!isModel && activity !== 'runTool') return null;
-  const modelCalls = isModel ? 1 : repliesIn(event).length;
-  return { modelCalls, steps: 0, activities: 1, attempts };
-}
-
-/** Returns the replies of models to the function of a node, as its activity has recorded them. */
-export function repliesIn(event: HistoryEvent): readonly GeneratedReply[] {
-  if (event.type !== 'completed' || !isToolResult(event.result)) return [];
-  return 'generated' in event.result ? (event.result.generated ?? []) : [];
 }
 
 /** Marks the messages that a provider has refused. */
