@@ -283,3 +283,13 @@ describe('what people see of a request', () => {
     for (const line of ['y', 'a99', 'hello', '']) expect(readPlain(line, request)).toBeNull();
   });
 });
+
+test('a call that its author does not describe is shown with the names of its arguments', () => {
+  const given = { arguments: '{"euros":5,"note":"for \u202elunch","to":"ann"}' };
+  const { headline } = presentRequest(asked({ kind: 'approval', why: 'a rule' }, given));
+  expect(headline).toMatch(/^put · .* · euros: 5, note: "for \\u202elunch", to: "ann"$/);
+  const long = { arguments: JSON.stringify({ a: 'x'.repeat(500), b: 'y'.repeat(500), c: 1 }) };
+  const cut = presentRequest(asked({ kind: 'approval', why: 'a rule' }, long)).headline;
+  expect(cut).toContain('b: "yyy');
+  expect(cut.length).toBeLessThan(220);
+});
