@@ -37,6 +37,7 @@ describe('a question of a graph', () => {
     const answered = after(state, messageFact(word, { by: 'ann' }));
     expect(openRequests(answered, 'run')).toEqual([]);
     expect(answered.graph?.at).toBeNull();
+    expect(answered.inbox.count).toBe((state.inbox.count ?? 0) + 1);
     expect(answered.decisions).toEqual([
       {
         what: 'resolve',
@@ -139,6 +140,7 @@ describe('a plan of the graph', () => {
   test('keeps the actions that a message names', () => {
     const some = after(state, messageFact('only a2'));
     expect(actions(some)).toEqual(['a2']);
+    expect(some.inbox.count).toBe((state.inbox.count ?? 0) + 1);
     expect(openRequests(some, 'run')).toEqual([]);
   });
 });

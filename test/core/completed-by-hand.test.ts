@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { unloadedConfig } from '../../src/core/rules/limits.js';
+import { fitsActivity } from '../../src/core/interpret/interpret.js';
 import type { Fact, Task } from '../../src/core/run/events.js';
 import { nextAction } from '../../src/core/run/next-action.js';
 import { openRequests } from '../../src/core/requests/open-requests.js';
@@ -88,6 +89,14 @@ describe('a history with activities that were completed by hand', () => {
         expect(next.transcript).toEqual(state.transcript);
       }
     }
+  });
+
+  test.each([
+    ['callModel', textReply('x'), true],
+    ['callModel', 7, false],
+    ['agent', 7, true],
+  ])('shows whether a result is one of the activity %s: %j', (activity, value, fits) => {
+    expect(fitsActivity(activity, value)).toBe(fits);
   });
 
   test('fails the run if another result replaces its agent, because a worker has answered', () => {

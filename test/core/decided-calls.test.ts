@@ -227,6 +227,15 @@ describe('an answer', () => {
     expect(done.decisions).toMatchObject([{ as: 'answer', call: ID }]);
   });
 
+  test('reports what of it could not be stored', () => {
+    const reports = [{ type: 'storage_lost', attempt: 1, waitMs: 0, at: 1, message: 'full' }];
+    const state = approval();
+    const fact = decision(state, 'answer', { result: 'sunny' });
+    const done = checked(state, fact, { ok: true, result: { ...result, reports } });
+    expect(done.turn.reports).toEqual(reports);
+    expect(done.work).toEqual([]);
+  });
+
   test('to a tool that the caller executes is the result of the call', () => {
     const tools = [toolDefinition('ui', 'keyed', { kind: 'client' })];
     const state = afterNextAction(runWithCall('ui', {}, begun(config({ tools }))));

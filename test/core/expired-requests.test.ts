@@ -33,6 +33,12 @@ describe('an approval with a time limit', () => {
     expect(results(after(state, clock(9_999_000)))).toEqual(results(late));
   });
 
+  test('ends without a result if its call is over', () => {
+    const over = { ...state, turn: { ...state.turn, phase: { type: 'deciding' } as const } };
+    const late = after(over, clock(3_610_000));
+    expect([late.work, results(late)]).toEqual([[], []]);
+  });
+
   test('rejects a decision at that time as too late', () => {
     const late = after(state, decision(state, 'approve', {}, { at: 3_610_000 }));
     expect(late.decisions?.map(({ as }) => as)).toEqual(['expired']);
@@ -101,8 +107,11 @@ describe('a request about a limit', () => {
     expect(asking.turn.limit).toBe('toolCalls');
     const fact = decision(asking, 'raise', { arguments: { toolCalls: 1 } }, { name: 'limit' });
     const raised = after(asking, fact);
-    expect([raised.turn.limit, raised.config.limits.turn.toolCalls]).toEqual([null, 2]);
-    expect(nextAction(raised)).toMatchObject({ type: 'call-model', closing: false });
+    const set = after(asking, update('setLimits', { toolCalls: 2 }, 'l'));
+    for (const freed of [raised, set]) {
+      expect([freed.turn.limit, freed.config.limits.turn.toolCalls]).toEqual([null, 2]);
+      expect(nextAction(freed)).toMatchObject({ type: 'call-model', closing: false });
+    }
   });
 
   test('is repeated if the limit is raised by nothing', () => {

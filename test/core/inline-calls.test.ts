@@ -106,7 +106,11 @@ describe('inline calls that have ended', () => {
     const state = after(before, { type: 'failed', task: INLINE, failure, at: 2 });
     expect(state.notInline).toEqual(['peek', 'scan']);
     expect(nextAction(state)).toMatchObject({ type: 'run-calls', calls: { length: 2 } });
-    expect(state.work.map(({ name }) => name)).toEqual([FIRST, SECOND]);
+    // Nothing has been tried, so all attempts remain.
+    expect(state.work).toEqual([
+      { name: FIRST, phase: 'waiting' },
+      { name: SECOND, phase: 'waiting' },
+    ]);
   });
 
   test('count despite a cancellation that arrived meanwhile', () => {

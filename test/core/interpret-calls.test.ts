@@ -208,6 +208,13 @@ describe('a canceled activity without an interruption', () => {
     expect(workOf(after(state, canceled(toolTask(state, 0))), ID)).toEqual({ phase: 'waiting' });
   });
 
+  test('that has ended before leaves the call to its next attempt', () => {
+    const state = executing('pay');
+    const task = toolTask(state, 0);
+    const waits = after(state, completed(task, { ok: 'not_started', message: 'no input' }));
+    expect(workOf(after(waits, canceled(task)), ID)).toEqual(workOf(waits, ID));
+  });
+
   test('leaves a `once` call to a person, unless it only looked for a worker', () => {
     const state = executing('pay');
     const why = 'pay: the worker was lost or the call timed out (the activity was canceled)';

@@ -50,8 +50,14 @@ describe('a turn of an agent with a memory', () => {
     const reported = after(ended(), scheduled(TASK), failed(TASK, 'x', problem, 7));
     expect(reported.turn.reports).toEqual([REPORT]);
     expect(nextAction(reported)).toMatchObject({ type: 'finish' });
-    const lost = after(ended(), scheduled(TASK), failed(TASK, 'a lost worker', null, 9));
-    expect(lost.turn.reports).toEqual([{ ...REPORT, attempt: 1, at: 9, message: 'a lost worker' }]);
+    const lost = after(
+      ended(),
+      scheduled(TASK),
+      failed(TASK, `a lost worker${'!'.repeat(400)}`, null, 9),
+    );
+    expect(lost.turn.reports).toEqual([
+      { ...REPORT, attempt: 1, at: 9, message: `a lost worker${'!'.repeat(287)}` },
+    ]);
     expect(getOutcome(lost)).toEqual(getOutcome(ended()));
   });
 

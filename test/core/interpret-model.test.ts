@@ -80,7 +80,11 @@ describe('a model call', () => {
   );
 
   test('is not blocked by a reason that applies to tools, nor when it closes the turn', () => {
-    expect(getOutcome(after(calling, blocked(model(), 'tool_missing')))?.status).toBe('failed');
+    expect(getOutcome(after(calling, blocked(model(), 'tool_missing')))).toMatchObject({
+      status: 'failed',
+      reason: 'error',
+      error: 'no tool_missing',
+    });
     const closing = {
       ...start,
       turn: { ...start.turn, phase: { type: 'closing', reason: 'steps' } as const },
@@ -141,6 +145,8 @@ describe('blocked work', () => {
     expect([until(again), workOf(again, 'model')?.['checked']]).toEqual([120_000, ['a', 'b']]);
     const none = after(calling, blocked(model(), 'storage'));
     expect([until(none), workOf(none, 'model')?.['checked']]).toEqual([0, ['']]);
+    const twice = wait(none, 'storage');
+    expect([until(twice), workOf(twice, 'model')?.['checked']]).toEqual([60_000, ['']]);
   });
 
   test('is probed soon if another worker may succeed', () => {

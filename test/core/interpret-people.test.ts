@@ -121,6 +121,16 @@ describe('a message', () => {
     expect(after(state, update('ask', { message: 'a', id: 'm' }, 'u3'))).toEqual(state);
   });
 
+  test('that names a request and its digest decides about it, and is received too', () => {
+    const asking = afterNextAction(runWithCall('put', { verdict: { then: 'ask', why: 'a rule' } }));
+    const { id: request, digest } = requestOf(asking);
+    const said = { message: 'yes', id: 'm', answers: { request, digest } };
+    const state = after({ ...asking, open: true }, update('ask', said, 'u', 4));
+    expect(workOf(state, ID)).toEqual({ approved: true, phase: 'waiting' });
+    expect(state.decisions).toMatchObject([{ id: 'm', at: 4, request, as: 'approve' }]);
+    expect(state.inbox.waiting).toMatchObject([{ id: 'm', text: 'yes' }]);
+  });
+
   test('by signal is accepted or refused; any other signal is ignored', () => {
     const open = { ...start, open: true };
     const signal = (name: string, input: unknown) =>

@@ -29,7 +29,7 @@ describe('the verification of a call', () => {
   test('follows an unknown outcome', () => {
     const now = after(state, failed(toolTask(state, 0), 'gone'));
     expect(workOf(now, ID)).toEqual({ key: 'key 0', unknown: lost, phase: 'waiting' });
-    expect(workOf(verifying, ID)).toMatchObject({
+    expect(workOf(after(now, scheduled(verify)), ID)).toMatchObject({
       unknown: lost,
       phase: 'in-flight',
       as: 'verify',

@@ -144,6 +144,15 @@ describe('a fork', () => {
     expect(nextAction(forks).type).toBe('load');
   });
 
+  test('of a graph begins at a node, and remembers before which of its visits', () => {
+    const place = { begins: 'ask', visit: 3 };
+    const graph = { ...place, values: { n: 1 } };
+    const done = after(forks, scheduled(task), completed(task, { ...result, graph }));
+    const from = { run: 'other', runId: 'r', at: 2, node: 'ask', visit: 3 };
+    expect(done.forkedFrom).toEqual(from);
+    expect(done.graph?.values).toEqual({ n: 1 });
+  });
+
   test('is blocked by the store, fails otherwise, and ends with the run', () => {
     const begin = after(forks, scheduled(task));
     expect(workOf(after(begin, blocked(task, 'storage')), 'fork')).toHaveProperty('block');
@@ -167,7 +176,10 @@ describe('the check of a blob', () => {
   );
 
   test('lets the work be tried, however the check ends', () => {
-    expect(workOf(waits, 'model')).toMatchObject({ as: 'check', block: { blob: 'b' } });
+    expect(workOf(after(waits, scheduled(check)), 'model')).toMatchObject({
+      as: 'check',
+      block: { blob: 'b' },
+    });
     for (const fact of [completed(check, null), failed(check, 'x')]) {
       expect(workOf(after(waits, fact), 'model')).toEqual({
         probeMs: 30_000,

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { closeFailedTurn } from '../../src/core/interpret/loop.js';
 import { reduce } from '../../src/core/run/reduce.js';
 import type { RequestKind } from '../../src/core/transcript/request.js';
 import type { RunState } from '../../src/core/state/state.js';
@@ -12,6 +13,7 @@ import {
   toolTask,
   update,
 } from '../support/facts.js';
+import { runWithCall } from '../support/pending-call.js';
 import { callReply, begun, config, textReply } from '../support/scripts.js';
 import { isRepairing, getOutcome } from '../../src/core/state/turn.js';
 
@@ -124,4 +126,13 @@ describe('an interruption', () => {
     const over = replied(start, textReply('hi'));
     expect(interrupt(over, 'cancel')).toEqual(over);
   });
+});
+
+test('a fault of the engine fails the turn, and its open calls have results', () => {
+  const state = runWithCall('look');
+  const running = after(state, scheduled(toolTask(state, 0)));
+  const closed = closeFailedTurn(running, { message: 'a fault', at: 5 });
+  expect(getOutcome(closed)).toMatchObject({ status: 'failed', reason: 'error', error: 'a fault' });
+  expect(closed.work).toEqual([]);
+  expect(results(closed)).toEqual([expect.stringContaining('interrupted during execution')]);
 });

@@ -8,7 +8,7 @@ import type { Message, RefusedPart } from '../../src/core/transcript/messages.js
 import { chain, FIRST_LINK, toPromptMessage } from '../../src/core/transcript/transcript.js';
 import { getOpenBatch, getOutcome } from '../../src/core/state/turn.js';
 import type { Fact } from '../../src/core/run/events.js';
-import { after, blocked, canceled, model, scheduled, update } from '../support/facts.js';
+import { after, blocked, canceled, failed, model, scheduled, update } from '../support/facts.js';
 import { callReply, config, textReply, withResults } from '../support/scripts.js';
 
 const image = { type: 'image', url: 'https://example.org/a.png' } as const;
@@ -139,7 +139,10 @@ describe('after a refused turn', () => {
     expect(promptOf(stop(stuck))).toEqual(['one', '1', MESSAGE]);
     const probe = { ...model(), input: { blocked: 'bad_request' } };
     const probing = after(stuck, scheduled(probe, stuck.work[0]?.block?.until));
-    expect(promptOf(stop(probing, canceled(probe)))).toEqual(['one', '1', MESSAGE]);
+    for (const fact of [canceled(probe), failed(probe, 'x')]) {
+      expect(promptOf(stop(probing, fact))).toEqual(['one', '1', MESSAGE]);
+      expect(promptOf(stop(calling, fact))).toEqual(['one', '1', 'two +']);
+    }
     expect(promptOf(stop(after(calling, blocked(model(), 'quota'))))).toEqual([
       'one',
       '1',

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Task } from '../../src/core/run/events.js';
 import type { RunFunctionResult } from '../../src/core/guards/recorded.js';
+import { nextAction } from '../../src/core/run/next-action.js';
 import { openRequests } from '../../src/core/requests/open-requests.js';
 import { undoableCalls, undoProblem } from '../../src/core/state/undo.js';
 import { reduce } from '../../src/core/run/reduce.js';
@@ -94,6 +95,13 @@ describe('the update `undo`', () => {
 });
 
 describe('an undo', () => {
+  test('is an attempt, which nothing else of the turn waits for', () => {
+    expect(undoing().work).toEqual([
+      { name: NAME, key: 'key 0', phase: 'in-flight', as: 'attempt' },
+    ]);
+    expect(nextAction(undoing()).type).toBe('call-model');
+  });
+
   test('that has happened is over, and the model is informed with the next message', () => {
     const state = ended({ happened: true, result: { ok: true, text: 'gone' } });
     expect(state.work).toEqual([]);
@@ -173,6 +181,13 @@ describe('an undo that needs approval by a rule', () => {
     });
     expect(requestOf(asking(), NAME)).toMatchObject({ expiresAt: null, deciders: [] });
     expect(asking().work).toMatchObject([{ phase: 'asking', key: 'key 0' }]);
+  });
+
+  test('shows what its tool gets if that is something else than was written', () => {
+    const parsed = { arguments: '{"seat":7}', digest: 'p' };
+    const state = ended({ happened: 'undecided', verdict: ASK, parsed });
+    expect(requestOf(state, NAME)).toMatchObject({ arguments: '{}', parsed: '{"seat":7}' });
+    expect(requestOf(asking(), NAME)).not.toHaveProperty('parsed');
   });
 
   test('is done after an approval', () => {
