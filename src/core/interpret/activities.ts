@@ -237,10 +237,10 @@ function endLoading(state: RunState): readonly RunEvent[] {
 }
 
 function waiting(state: RunState, learned: Pick<Work, 'missing' | 'slow'>): RunEvent {
-  const begun: Work = findWork(state, WORK.agent) ?? { name: WORK.agent, phase: 'waiting' };
-  const { resumed, block, ...work } = begun;
+  const { resumed, block, ...work }: Partial<Work> = findWork(state, WORK.agent) ?? {};
   const changed: Work = {
     ...work,
+    name: WORK.agent,
     ...learned,
     ...(block && !resumed && { block }),
     phase: 'waiting',
@@ -258,8 +258,11 @@ export function archived(
 ): readonly RunEvent[] {
   const { archive, chunk } = isObject(task.input) ? task.input : {};
   const to = isObject(archive) ? Number(archive['to']) : 0;
-  const count = isObject(chunk) ? Number(chunk['to']) - Number(chunk['from']) : 0;
-  const stored = result.blob === undefined ? null : { blob: result.blob, count };
+  const { blob } = result;
+  const stored =
+    blob === undefined || !isObject(chunk)
+      ? null
+      : { blob, count: Number(chunk['to']) - Number(chunk['from']) };
   return [ARCHIVED, { type: 'messages-archived', archived: to, chunk: stored }];
 }
 

@@ -168,7 +168,7 @@ export function blockWork(
   problem: Blocking,
 ): readonly RunEvent[] {
   const { work: name } = fact;
-  const begun: Work = findWork(state, name) ?? { name, phase: 'waiting' };
+  const begun: Partial<Work> = findWork(state, name) ?? {};
   const { resumed, block: _, found: __, request, proposal, ...work } = begun;
   const paid = problem.paid ?? work.paid;
   const { probeMs, checked, block } = blockUntil(work, problem, fact.at);

@@ -275,8 +275,9 @@ export function followFailed(
 function lossesOf({ name }: ToolCall, { outcome }: ChildEnd, at: number): readonly RunEvent[] {
   const { lost = [] } = outcome ?? {};
   const of = { type: STORAGE_LOST, attempt: 1, waitMs: 0, at };
-  const reports = lost.map((message) => ({ ...of, message: `agent ${name}: ${message}` }));
-  return lossEvents(reports.length > 0 ? { reports } : {});
+  return lost.flatMap((message) =>
+    lossEvents({ reports: [{ ...of, message: `agent ${name}: ${message}` }] }),
+  );
 }
 
 function agentCallEnded(
