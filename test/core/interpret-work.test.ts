@@ -78,6 +78,9 @@ describe('archiving', () => {
     const offloaded = after(archives, scheduled(chunked), completed(chunked, { blob: BLOB }));
     expect(offloaded.transcript.chunks).toEqual([{ blob: BLOB, count: 1 }]);
     expect([offloaded.archived, offloaded.transcript.messages]).toEqual([0, []]);
+    // An operator who completes it by hand has stored no chunk.
+    const byHand = after(archives, scheduled(chunked), completed(chunked, {}));
+    expect(byHand.transcript).toEqual(archives.transcript);
   });
 
   test('that fails keeps the run in its segment for ten steps or ten minutes', () => {
