@@ -44,6 +44,21 @@ describe('init', () => {
     );
   });
 
+  test('gives the tests of a project time, unless it has a configuration of vitest', async () => {
+    const folder = await projectFolder();
+    await writeFile(join(folder, 'package.json'), '{"name":"shop"}');
+    const first = await perdure(folder, 'init');
+    expect(first.stderr).toContain('test/count-words.test.ts, vitest.config.ts: agent');
+    expect(first.stderr).toContain('Set "type": "module" in package.json');
+    expect(await readFile(join(folder, 'vitest.config.ts'), 'utf8')).toContain('testTimeout');
+
+    const own = await projectFolder();
+    await writeFile(join(own, 'vite.config.mts'), 'export default {};\n');
+    const second = await perdure(own, 'init');
+    expect(second.code).toBe(0);
+    expect(second.stderr).not.toContain('vitest.config.ts');
+  });
+
   test('writes a working configuration, and commands find a run on its queue whatever is configured', async () => {
     const folder = await projectFolder();
     const { taskQueue, agent } = written(await perdure(folder, 'init', '--json'));

@@ -12,6 +12,7 @@ const AGENT = 'assistant';
 // The tool and its test are files of their own, so that a replaced configuration breaks neither.
 const TOOL = 'tools/count-words.ts';
 const TEST = 'test/count-words.test.ts';
+const VITEST_CONFIG = 'vitest.config.ts';
 const MAX_NAME_CHARACTERS = 40;
 
 /**
@@ -36,7 +37,8 @@ async function writeConfig(context: CliContext): Promise<ExitCode> {
     await mkdir(dirname(join(folder, name)), { recursive: true });
     if (await wrote(join(folder, name), content)) files.push(name);
   }
-  const type = await makeModule(folder);
+  if (await wroteVitestConfig(folder)) files.push(VITEST_CONFIG);
+  const type = await makeModule(folder, files);
   context.note(`Wrote ${files.join(', ')}: agent "${AGENT}", task queue "${taskQueue}".`);
   if (type !== null) context.note(type);
   context.note('Try it:');
@@ -64,11 +66,19 @@ async function wrote(path: string, text: string): Promise<boolean> {
   }
 }
 
+/** Writes a configuration of vitest unless the folder has one; returns whether it did. */
+async function wroteVitestConfig(folder: string): Promise<boolean> {
+  const names = await readdir(folder);
+  if (names.some((name) => /^(vite|vitest)\.config\.[cm]?[jt]s$/.test(name))) return false;
+  return await wrote(join(folder, VITEST_CONFIG), STARTER_VITEST_CONFIG);
+}
+
 /**
  * Makes the folder a package of ES modules, which top-level `await` needs, unless it has code that
- * may be CommonJS. Returns what to tell the user; null if nothing was to do.
+ * may be CommonJS. `written`: the files of `init`. Returns what to tell the user; null if nothing was
+ * to do.
  */
-async function makeModule(folder: string): Promise<string | null> {
+async function makeModule(folder: string, written: readonly string[]): Promise<string | null> {
   const path = join(folder, 'package.json');
   const text = await readFile(path, 'utf8').catch(() => null);
   if (text === null) {
@@ -80,7 +90,7 @@ async function makeModule(folder: string): Promise<string | null> {
   if (!isObject(manifest) || manifest['type'] === 'module') return null;
   const names = await readdir(folder);
   if (
-    names.some((name) => name !== FILE && /\.[cm]?[jt]sx?$/.test(name)) ||
+    names.some((name) => !written.includes(name) && /\.[cm]?[jt]sx?$/.test(name)) ||
     names.includes('src')
   ) {
     return 'package.json: expected "type": "module" for top-level await; set it, or name your programs *.mts';
@@ -165,6 +175,12 @@ const TSCONFIG = `{
   },
   "include": ["*.ts", "src", "tools", "test"]
 }
+`;
+
+const STARTER_VITEST_CONFIG = `import { defineConfig } from 'vitest/config';
+
+// The first run in a process loads the workflow code, which may take seconds on a busy machine.
+export default defineConfig({ test: { testTimeout: 30_000 } });
 `;
 
 const STARTER_TEST = `import { defineAgent } from 'perdure';

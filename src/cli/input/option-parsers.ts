@@ -187,7 +187,7 @@ export const SCHEDULE_OPTIONS = {
   },
   overlap: {
     flags: '--overlap <policy>',
-    text: 'if an earlier firing has not ended; default: skip, of trigger allow_all',
+    text: 'if an earlier firing has not ended; default: skip, or allow_all for trigger',
     choices: ['skip', 'buffer_one', 'buffer_all', 'cancel_other', 'allow_all'],
   },
   catchUp: {
