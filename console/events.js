@@ -15,7 +15,6 @@ export const emptyView = () => ({
   nodes: new Map(),
   requests: new Set(),
   outcome: null,
-  usage: { tokens: 0, costUsd: 0, known: true },
   version: 0,
 });
 
@@ -46,7 +45,8 @@ function addEvent(view, event) {
     case 'message-added': {
       const { role, text, origin, by, door } = event.message;
       if (role === 'user' && origin === undefined) return push({ type: 'user', text, by, door });
-      if (role === 'assistant') return push({ type: 'reply', text, calls: [], supplied: true });
+      // No model of this run wrote it: the sender supplied it, or it is the answer of the graph.
+      if (role === 'assistant') return push({ type: 'reply', text, calls: [], author: origin === 'graph' ? 'answer' : 'assistant' });
       return push({ type: 'note', text, title: origin === 'retrieved' ? 'document' : 'to the model' });
     }
     case 'delta': {
@@ -82,13 +82,11 @@ function addEvent(view, event) {
     }
     case 'node-replied':
       view.nodes.delete(itemOf(event));
-      addUsage(view, event.usage);
       return push({ type: 'wrote', title: itemOf(event), text: event.text, usage: event.usage, from: since });
     case 'model-replied': {
       const { text, calls = [] } = event.message;
       const struck = view.live?.struck ?? [];
       view.live = null;
-      addUsage(view, event.usage);
       push({ type: 'reply', text, calls, struck, usage: event.usage, retried: event.retried, begun: true, from: since });
       for (const call of calls) {
         const item = { type: 'call', at, from: at, to: null, call, state: 'planned', result: null };
@@ -99,7 +97,6 @@ function addEvent(view, event) {
     }
     case 'answer-refused':
       view.live = null;
-      addUsage(view, event.usage);
       return push({ type: 'refused', text: event.message.text, problem: event.problem, retried: event.retried, begun: true, from: since });
     case 'call-begun': {
       const item = view.calls.get(event.call.id) ?? { type: 'call', at, call: event.call, result: null };
@@ -140,13 +137,16 @@ function addEvent(view, event) {
     case 'node-begun':
       return push({ type: 'node', node: event.node, visit: event.visit, to: null });
     case 'node-ended': {
-      const item = view.items.findLast((one) => one.type === 'node' && one.node === event.node && one.to === null);
-      if (item) Object.assign(item, { to: at, exit: event.exit });
       view.nodes.clear();
+      const { node, exit, items, interrupted } = event;
+      const ended = { to: at, exit, items, interrupted, ms: interrupted ? undefined : event.ms };
+      const item = view.items.findLast((one) => one.type === 'node' && one.node === node && one.to === null);
+      // A node that takes no time only ends.
+      if (!item) return push({ type: 'node', node, ...ended });
+      Object.assign(item, ended);
       return;
     }
     case 'transcript-compacted':
-      addUsage(view, event.usage);
       return push({ type: 'note', title: SUMMARY, text: event.message.text });
     case 'run-paused':
       return push({ type: 'mark', text: 'paused' });
@@ -162,11 +162,4 @@ function addEvent(view, event) {
       return;
     default:
   }
-}
-
-function addUsage(view, usage) {
-  if (!usage) return;
-  view.usage.tokens += (usage.inputTokens ?? 0) + (usage.outputTokens ?? 0);
-  if (usage.costUsd === null || usage.costUsd === undefined) view.usage.known = false;
-  else view.usage.costUsd += usage.costUsd;
 }

@@ -37,6 +37,8 @@ function useRun(id) {
 
 const KINDS = { user: 'message', reply: 'model', working: 'model', wrote: 'model', call: 'tool', asked: 'request', node: 'node', blocked: 'blocked', note: 'note', refused: 'refused answer', outcome: 'end of turn', mark: '', turn: '' };
 
+const titleOf = (item) => (item.type === 'call' ? visible(item.call.name) : (item.author ?? KINDS[item.type]));
+
 function labelOf(item) {
   switch (item.type) {
     case 'user':
@@ -52,7 +54,7 @@ function labelOf(item) {
     case 'blocked':
       return visible(item.text);
     case 'node':
-      return `${item.node}${item.exit ? ` → ${item.exit}` : ''}`;
+      return visible([`${item.node}${item.exit ? ` → ${item.exit}` : ''}`, item.items ? `${item.items.done} of ${item.items.total}` : '', ...(item.items?.errors ?? []).map((one) => `item ${one.item}: ${one.message}`)].filter(Boolean).join(' · '));
     case 'refused':
       return visible(item.problem);
     case 'outcome':
@@ -67,6 +69,9 @@ function toneOf(item) {
   if (item.type === 'asked') return item.to === null ? 'asks' : item.as === 'approve' || item.as === 'answer' ? 'good' : 'calm';
   if (item.type === 'blocked') return item.to === null ? 'bad' : 'calm';
   if (item.type === 'refused') return 'bad';
+  if (item.type === 'node') return item.interrupted || item.items?.errors ? 'bad' : 'calm';
+  if (item.author === 'answer') return 'good';
+  if (item.author === 'assistant') return 'calm';
   if (['reply', 'wrote', 'working'].includes(item.type)) return 'model';
   if (item.type === 'outcome') return { completed: 'good', failed: 'bad' }[item.outcome.status] ?? 'asks';
   return 'calm';
@@ -82,11 +87,11 @@ function Step({ item, view, now, isChosen, onChoose }) {
   const left = ((item.from - view.start) / whole) * 100;
   const width = Math.max(0.6, ((to - item.from) / whole) * 100);
   const tone = toneOf(item);
-  const took = to - item.from;
+  const took = item.ms ?? to - item.from;
   return html`<li class=${`step ${item.type} ${tone} ${isChosen ? 'chosen' : ''}`}>
     <button onClick=${onChoose} aria-expanded=${isChosen}>
       <span class=${`dot ${tone}`}></span>
-      <span class="type">${item.type === 'call' ? visible(item.call.name) : KINDS[item.type]}</span>
+      <span class="type">${titleOf(item)}</span>
       <span class="label">${labelOf(item)}</span>
       <span class="cost">${item.usage ? `${short((item.usage.inputTokens ?? 0) + (item.usage.outputTokens ?? 0))} tok` : ''}</span>
       <span class="took">${took >= 1 || item.to === null ? duration(took) : ''}</span>
@@ -131,7 +136,7 @@ function Panel({ item, place, work, now, onClose }) {
   useEffect(() => close.current?.focus(), [place]);
   const part = (title, text, isCode = true) => (text === undefined || text === null || text === '' ? null : html`<h3>${title}</h3>${isCode ? html`<pre tabindex="0">${pretty(text)}</pre>` : html`<p class="prose">${visible(text)}</p>`}`);
   return html`<aside class="panel" aria-label="step">
-    <header><h2>${item.type === 'call' ? visible(item.call.name) : KINDS[item.type]}</h2><button ref=${close} class="quiet" onClick=${onClose} aria-label="Close">✕</button></header>
+    <header><h2>${titleOf(item)}</h2><button ref=${close} class="quiet" onClick=${onClose} aria-label="Close">✕</button></header>
     ${item.type === 'call' && html`
       ${part('Arguments', item.call.arguments)}
       ${part('Result', item.result?.text)}
@@ -146,7 +151,7 @@ function Panel({ item, place, work, now, onClose }) {
     ${item.begun && html`<h3>Attempts</h3><dl class="rows attempts">${attemptsOf(item, work, now).map(([name, text]) => html`<div><dt>${name}</dt><dd>${visible(text)}</dd></div>`)}</dl>`}
     ${item.outcome && html`${part('Answer', item.outcome.answer, false)}${part('Error', item.outcome.error, false)}`}
     ${item.usage && html`<h3>Usage</h3><dl class="rows"><div><dt>input</dt><dd>${item.usage.inputTokens} tokens</dd></div><div><dt>output</dt><dd>${item.usage.outputTokens} tokens</dd></div><div><dt>cost</dt><dd>${money(item.usage.costUsd)}</dd></div></dl>`}
-    <dl class="rows"><div><dt>at</dt><dd>${new Date(item.from).toLocaleString()}</dd></div>${item.to !== null && item.to > item.from && html`<div><dt>took</dt><dd>${duration(item.to - item.from)}</dd></div>`}</dl>
+    <dl class="rows"><div><dt>at</dt><dd>${new Date(item.from).toLocaleString()}</dd></div>${item.to !== null && item.to > item.from && html`<div><dt>took</dt><dd>${duration(item.ms ?? item.to - item.from)}</dd></div>`}</dl>
   </aside>`;
 }
 
@@ -187,8 +192,7 @@ function Header({ id, run, page }) {
       <span><b>${view.agent || status?.agent || ''}</b></span>
       ${view.start && html`<span>${view.end ? `took ${duration(view.end - view.start)}` : `began ${ago(view.start, now)}`}</span>`}
       ${status && html`<span>step ${status.step}</span>`}
-      <span>${short(view.usage.tokens)} tokens</span>
-      <span>${view.usage.known ? money(view.usage.costUsd) : 'cost unknown'}</span>
+      ${status && html`<span>${short(status.usage.inputTokens + status.usage.outputTokens)} tokens</span><span>${status.usage.costUsd === null ? 'cost unknown' : money(status.usage.costUsd)}</span>`}
       ${status?.doing && html`<span class="doing">${visible(status.doing)}</span>`}
     </p>
     ${isOpen && html`<nav class="sub" aria-label="views of the run"><a class=${page === 'run' ? 'on' : ''} aria-current=${page === 'run' && 'page'} href=${runLink(id)}>Steps</a><a class=${page === 'chat' ? 'on' : ''} aria-current=${page === 'chat' && 'page'} href=${runLink(id, 'chat')}>Chat</a></nav>`}

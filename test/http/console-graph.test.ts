@@ -1,0 +1,91 @@
+import { randomUUID } from 'node:crypto';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { cases, defineGraph } from '../../src/graphs.js';
+import { openConsole, startChromium } from '../support/console-pages.js';
+import { type HttpDesk, openHttpDesk } from '../support/http-desk.js';
+
+let desk: HttpDesk;
+let browser: Browser | null;
+
+const writer = defineAgent({ name: 'writer', instructions: 'x', model: 'talk' });
+
+/** Writes, checks three words of which one is bad, and chooses the end. */
+const review = defineGraph({
+  name: 'review',
+  state: z.object({
+    words: z.array(z.string()),
+    draft: z.string().default(''),
+    checked: z.array(z.object({ ok: z.boolean() }).loose()).default([]),
+    answer: z.string().default(''),
+  }),
+  answerFrom: 'answer',
+  nodes: ({ agent, choose, each, run }) => ({
+    write: agent({ agent: writer, message: () => 'write a draft', save: 'draft' }),
+    check: each({
+      over: (s) => s.words,
+      run: async (_state, word) => {
+        if (word === 'bad') throw new Error('a bad word');
+        return word;
+      },
+      save: 'checked',
+    }),
+    enough: choose({ on: (s) => cases({ none: s.draft.is('') }) }),
+    accept: run({ run: async ({ draft }) => ({ answer: `accepted: ${draft}` }) }),
+  }),
+}).wire({
+  start: 'write',
+  edges: {
+    write: { done: 'check', stopped: 'end', failed: 'end' },
+    check: 'enough',
+    enough: { none: 'end', else: 'accept' },
+    accept: 'end',
+  },
+});
+
+beforeAll(async () => {
+  desk = await openHttpDesk(['ann'], {}, { agents: [review] });
+  browser = await startChromium();
+});
+afterAll(async () => {
+  await browser?.close();
+  await desk?.close();
+});
+
+test('a graph has each node it has passed, failed items, and the usage that its status states', async (context) => {
+  desk.talker.on('write a draft', () => Promise.resolve('the draft'));
+  const id = randomUUID();
+  await desk.client.run(review, { input: { words: ['good', 'bad', 'fine'] }, id });
+  const { page, faults } = await openConsole(context, {
+    browser,
+    url: desk.url,
+    hash: `/run/${id}`,
+  });
+  await page.locator('.answer').waitFor();
+  const labels = (await page.locator('.step.node .label').allInnerTexts()).map((one) => one.trim());
+  expect(labels).toEqual([
+    expect.stringMatching(/^write → /),
+    expect.stringMatching(/^check → \S+ · 2 of 3 · item 2: tool_error: a bad word$/),
+    'enough → else',
+    expect.stringMatching(/^accept → /),
+  ]);
+  expect(await page.locator('.step.node.bad').count()).toBe(1);
+  const { usage } = await desk.client.status(id);
+  const tokens = usage.inputTokens + usage.outputTokens;
+  expect(tokens).toBeGreaterThan(0);
+  expect(await page.locator('.facts').innerText()).toContain(`${tokens} tokens`);
+  expect(faults).toEqual([]);
+  await page.close();
+});
+
+test('an assistant message that no model of the run wrote says whose it is', async () => {
+  const url = new URL('../../console/events.js', import.meta.url).href;
+  const { addEvents, emptyView } = await import(url);
+  const added = (origin?: string): object => {
+    return { type: 'message-added', at: 1, message: { role: 'assistant', text: 'x', origin } };
+  };
+  const { items } = addEvents(emptyView(), [added('graph'), added()]);
+  expect(items).toMatchObject([{ author: 'answer' }, { author: 'assistant' }]);
+});
