@@ -339,7 +339,7 @@ export function decidedText(
 }
 
 /**
- * Returns what was decided about a request, such as `was decided as deny by ann at …`; null if the
+ * Returns what was decided about a request, such as `was decided by ann (deny) at …`; null if the
  * run does not know of such a decision.
  */
 export function decisionText(decided: Pick<RunStatus, 'decisions'>, name: string): string | null {
@@ -347,9 +347,9 @@ export function decisionText(decided: Pick<RunStatus, 'decisions'>, name: string
   if (made?.as === undefined) return null;
   const { as, by, at } = made;
   const when = new Date(at).toISOString().replace(/\.\d+Z$/, 'Z');
-  const what = as === 'expired' ? 'expired' : `was decided as ${as}`;
-  const who = by === undefined && as === 'expired' ? '' : ` by ${actorText(made)}`;
-  return `${what}${who} at ${when}`;
+  if (as === 'expired')
+    return `expired${by === undefined ? '' : ` by ${actorText(made)}`} at ${when}`;
+  return `was decided by ${actorText(made)} (${as}) at ${when}`;
 }
 
 /** Returns the newest accepted decision about a request, by its id or that of its call. */

@@ -106,7 +106,9 @@ describe('resolve', () => {
     expect((await rig.end(handle)).outcome.answer).toBe('read: {"receipt":7}');
     const again = decide(resolve, { id, call: CALL, as: 'retry' });
     await expect(again).rejects.toThrow(
-      new RegExp(`r1 of run ${id} was decided as happened by .*decided again. See: .*status ${id}`),
+      new RegExp(
+        `r1 of run ${id} was decided by .* \\(happened\\) at .*decided again. See: .*status ${id}`,
+      ),
     );
   });
 

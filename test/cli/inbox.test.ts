@@ -137,7 +137,7 @@ describe('a decision', () => {
     const { handle, id, digest } = await waiting('Oslo');
     await perdure(pause, { id });
     const { stderr } = await perdure(approve, { id, request: 'r1', digest });
-    expect(stderr).toMatch(/decided as approve: the run is paused; resume it with: .* resume run-/);
+    expect(stderr).toMatch(/: approve; the run is paused; resume it with: .* resume run-/);
     expect(stderr).not.toContain('the run resumes');
     await perdure(resume, { id });
     expect((await rig.end(handle)).outcome.answer).toBe('read: paid Oslo');
@@ -193,7 +193,7 @@ describe('a decision', () => {
     await refused;
     await rig.end(handle);
     await expect(perdure(deny, { id, request: 'r1', digest })).rejects.toThrow(
-      /^request r1 of run \S+ was decided as approve by x at 20\S+Z, and cannot be decided again\. See: npx perdure status /,
+      /^request r1 of run \S+ was decided by x \(approve\) at 20\S+Z, and cannot be decided again\. See: npx perdure status /,
     );
     const call = perdure(approve, { id, request: 'call_1_1_0', digest });
     await expect(call).rejects.toThrow('request r1 of run');

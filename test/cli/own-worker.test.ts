@@ -62,7 +62,7 @@ test('decisions and control need no worker elsewhere, and start no work', async 
   const digest = ['--digest', pending[0]?.digest ?? ''];
   const approved = await perdure('resolve', id, 'r1', '--as', 'approve', ...digest, '--json');
   expect(approved.stderr).toMatch(
-    /is decided as approve: the run resumes when a worker runs\. No worker is running\. This configuration does not have agent "payer": start the program that has it/,
+    /Decision on request \S+ of run \S+: approve; the run resumes when a worker runs\. No worker is running\. This configuration does not have agent "payer": start the program that has it/,
   );
   expect(approved.stderr).not.toContain('Start one with');
   expect(approved.stderr).not.toContain('makes no progress');

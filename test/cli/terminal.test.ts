@@ -72,7 +72,7 @@ test.skipIf(!hasTerminal)(
     terminal.type('some a99');
     await terminal.isShown('(the actions are a1, a2, a3');
     terminal.type('some a1 a3');
-    await terminal.isShown('is decided as some');
+    await terminal.isShown('Decision on request r1: some');
     const { outcome } = await desk.end(handle);
     expect(outcome.answer).toBe('All done.');
     expect([...desk.done].toSorted()).toEqual(['add meeting 0', 'delete e2']);
@@ -128,7 +128,7 @@ test.skipIf(!hasTerminal)(
     terminal.type('{"from":"ann"}');
     await terminal.isShown('The decision was not accepted: arguments:');
     terminal.type('approve');
-    await terminal.isShown('is decided as approve');
+    await terminal.isShown('Decision on request r1: approve');
     const { outcome, projection } = await desk.end(handle);
     expect(outcome).toMatchObject({ status: 'completed', answer: 'Done.' });
     expect(desk.done).toEqual(['pay ann']);
@@ -157,7 +157,7 @@ describe.skipIf(!hasTerminal)('a person at a terminal whose request ends elsewhe
   test('sees who has decided, and then the answer', async () => {
     const { handle, terminal } = await prompted();
     await desk.decide(handle, { as: 'approve', by: 'bob' });
-    await terminal.isShown('Request r1 was decided as approve by bob at ');
+    await terminal.isShown('Request r1 was decided by bob (approve) at ');
     await terminal.isShown('Done.');
     expect(await terminal.exit()).toBe(0);
     expect(terminal.shown()).not.toContain('Decide later');

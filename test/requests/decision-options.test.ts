@@ -36,7 +36,7 @@ describe('the digest that a person has seen', () => {
 
   test('is refused if it belongs to another request', () => {
     expect(() => checkDigest('ab12cd34ef57', request, 'desk 1')).toThrow(
-      '--digest: expected ab12cd34ef56, got ab12cd34ef57; request r1 may have changed; ' +
+      '--digest: expected that of request r1 as it is now, got ab12cd34ef57; it may have changed; ' +
         "before you decide, read it again: perdure inbox 'desk 1' r1",
     );
     expect(() => checkDigest(DIGEST.replace(/0$/, '1'), request, 'desk 1')).toThrow(

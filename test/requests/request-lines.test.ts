@@ -199,7 +199,7 @@ describe('a request for people', () => {
       /it has expired; then the run stops/,
     );
     expect(shown(approval({ expiresAt: NOW + 600_000, onExpiry: 'expired' }))).toMatch(
-      /in 10 min; then the graph goes on by `expired`/,
+      /in 10 min; then the graph takes its exit `expired`/,
     );
     expect(shown(approval({ expiresAt: NOW + 600_000, server: 'shop' }))).not.toMatch(
       /then it is denied/,

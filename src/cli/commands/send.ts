@@ -6,7 +6,7 @@ import type { FollowTarget } from '../../history/follow-history.js';
 import { askProblem, askRefusal } from '../../core/run/ask.js';
 import type { Ask } from '../../core/input/inbox.js';
 import { mayAnswer, messageAnswer } from '../../core/requests/answer-by-message.js';
-import { SHOWN_DIGITS } from '../../core/requests/commands.js';
+import { SHOWN_DIGITS, commandLine } from '../../core/requests/commands.js';
 import type { Request } from '../../core/transcript/request.js';
 import type { Json, JsonObject } from '../../core/text/json.js';
 import type { Attachment } from '../../core/transcript/messages.js';
@@ -132,10 +132,10 @@ function answersOf(
   if (digest !== undefined) {
     const request = open.find((one) => one.digest.startsWith(digest.toLowerCase()));
     if (request !== undefined) return bind(request);
-    const known = open.map(({ id, digest: whole }) => `${id} ${whole.slice(0, SHOWN_DIGITS)}`);
+    const known = open.map(({ id }) => visible(id)).join(', ') || 'none';
     throw new CommandError(
       'changed',
-      `--digest: expected that of an open request (${known.join(', ') || 'none'}), got ${visible(digest)}; review the request again`,
+      `--digest: expected that of an open request as it is now (open: ${known}), got ${visible(digest)}; read the request again: ${commandLine('perdure', ['inbox', run.id])}`,
     );
   }
   const { state } = run.view;

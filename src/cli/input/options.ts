@@ -52,7 +52,7 @@ export const OPTIONS = {
   namespace: { flags: '--namespace <name>', text: 'of Temporal; default: `default`' },
   taskQueue: {
     flags: '--task-queue <name>',
-    text: 'default: from the configuration, else perdure',
+    text: 'of the workers that execute runs; no filter; default: from the configuration, else perdure',
   },
   json: { flags: '--json', text: 'print one JSON document on stdout' },
 

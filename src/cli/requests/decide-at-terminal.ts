@@ -134,8 +134,9 @@ async function askFor(context: CliContext, prompted: Prompted, ask: Ask): Promis
   for (;;) {
     const line = await ask(`${choices}?`);
     const plain = readPlain(line, request);
-    if (plain !== null) return plain;
-    const choice = readChoice(line, request);
+    // A denial is asked for its reason.
+    if (plain !== null && plain.as !== 'deny') return plain;
+    const choice = plain?.as ?? readChoice(line, request);
     if (choice === 'later') return null;
     if (choice === 'full') await show(context, prompted, { full: true, prompts: true });
     else if (choice === null) context.note(unclearLine(request, choices));
@@ -197,7 +198,7 @@ async function send(
     const refused = await refusedAfterCheck(client, prompted, signal);
     if (refused !== null) return refused;
   }
-  context.note(`Request ${visible(id)} is decided as ${isEdit ? 'edit' : decided.as}.`);
+  context.note(`Decision on request ${visible(id)}: ${isEdit ? 'edit' : decided.as}.`);
   return null;
 }
 

@@ -117,7 +117,7 @@ export async function submitDecision(context: CliContext, given: DecisionInput):
   const effect = effects.length === 0 ? resumes : effects.join('; ');
   const next = start === undefined ? `Follow it with: ${follow}` : `No worker is running. ${start}`;
   context.note(
-    `Request ${visible(request.id)} of run ${visible(id)} is decided as ${what.as}: ${effect}. ${next}`,
+    `Decision on request ${visible(request.id)} of run ${visible(id)}: ${what.as}; ${effect}. ${next}`,
   );
   if (context.options.json) {
     const { id: requestId, call = null } = request;
@@ -222,7 +222,7 @@ export function checkDigest(
   if (digest.startsWith(given.toLowerCase())) return;
   throw new CommandError(
     'changed',
-    `--digest: expected ${digest.slice(0, SHOWN_DIGITS)}, got ${visible(given)}; request ${visible(id)} ` +
-      `may have changed; before you decide, read it again: ${commandLine('perdure', ['inbox', run, id])}`,
+    `--digest: expected that of request ${visible(id)} as it is now, got ${visible(given)}; ` +
+      `it may have changed; before you decide, read it again: ${commandLine('perdure', ['inbox', run, id])}`,
   );
 }

@@ -241,7 +241,7 @@ function planLines(view: RequestView, options: RequestLineOptions): readonly str
 const ON_EXPIRY = {
   deny: 'then it is denied',
   stop: 'then the run stops',
-  expired: 'then the graph goes on by `expired`',
+  expired: 'then the graph takes its exit `expired`',
 } as const satisfies Readonly<Record<Request['onExpiry'], string>>;
 
 function expiry({ expiresAt, onExpiry, server }: Request, now: number): string {

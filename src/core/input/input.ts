@@ -79,8 +79,9 @@ export function checkLimits(value: unknown, path: string): string | null {
       if (inner !== null) return inner;
     } else if (!isLimitName(name)) {
       if (name === 'wall') return wallProblem(value, at);
-      const [meant = ''] = nearest(name, LIMIT_NAMES);
-      return `${at}: expected one of ${LIMIT_NAMES.join(', ')}, or limits.run for the whole run, got ${show(name)} (nearest: ${meant}); correct the name`;
+      const names = LIMIT_NAMES.map((each) => (each === 'wallMs' ? 'wall' : each));
+      const [meant = ''] = nearest(name, names);
+      return `${at}: expected one of ${names.join(', ')}, or limits.run for the whole run, got ${show(name)} (nearest: ${meant}); correct the name`;
     } else if (!isLimit(name, limit)) {
       if (name === 'wallMs' && typeof limit === 'string') {
         return `${at}: expected a positive number of ms, got ${show(limit)}; for words, write wall: ${show(limit)}`;

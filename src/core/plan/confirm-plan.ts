@@ -33,10 +33,17 @@ const HARMLESS: readonly string[] = ['some', 'without the destructive ones'];
 const EDIT = /^(?:edit|change)\b/i;
 const SELECTION = /^(?:(all but|without|except)|some|only|yes,?(?: to)?(?: only)?)/i;
 
-/** The answers that `readPlanAnswer` understands, for error messages. */
-export const PLAN_WORDS =
-  'expected "yes", "no" for nothing at all, "some" for all that needs no approval, ' +
-  '"some a1 a3" with all dependencies, or "edit …" with the change';
+/**
+ * Returns the answers that `readPlanAnswer` understands, for error messages. `actions`: those of the
+ * plan; null if they are not shown. Of a single action, there is no part to choose.
+ */
+export function planWords(actions: readonly PlannedAction[] | null): string {
+  const some =
+    actions?.length === 1
+      ? ''
+      : '"some" for all that needs no approval, "some a1 a3" with all dependencies, ';
+  return `expected "yes", "no" for nothing at all, ${some}or "edit …" with the change`;
+}
 
 /** Returns the actions of a plan as its request shows them; null if the call shows no plan. */
 export function shownActions(json: string): readonly PlannedAction[] | null {
@@ -108,7 +115,7 @@ export function unclearAnswer(json: string, text: string): string | null {
     return readYesOrNo(text) === null ? `expected "yes" or "no", got ${show(text)}` : null;
   }
   if (readPlanAnswer(text, planned) !== null) return null;
-  return `${PLAN_WORDS}, got ${show(text)}; the actions are ${planned.map(({ id }) => id).join(', ')}`;
+  return `${planWords(planned)}, got ${show(text)}; the actions are ${planned.map(({ id }) => id).join(', ')}`;
 }
 
 /** Returns what follows a word and its colon, if it has one. */

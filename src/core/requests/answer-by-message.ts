@@ -1,5 +1,5 @@
 import type { AnsweredRequest, Ask } from '../input/inbox.js';
-import { PLAN_WORDS, readPlanAnswer, readYesOrNo, shownActions } from '../plan/confirm-plan.js';
+import { planWords, readPlanAnswer, readYesOrNo, shownActions } from '../plan/confirm-plan.js';
 import { REMEMBERED_DECISIONS, nodeIn } from '../state/decisions.js';
 import type { RunState } from '../state/state.js';
 import { currentNode } from '../state/turn-definition.js';
@@ -210,7 +210,7 @@ function expectedOf(state: RunState, work: AskingWork): string {
   const { kind } = work.request;
   if (needsDigest(state, work)) return 'expected "yes" or "no" with the digest of what was shown';
   if (!isReserved(state, work) && !isUndo(work)) {
-    if (kind === 'plan') return PLAN_WORDS;
+    if (kind === 'plan') return planWords(null);
     if (kind === 'question' && currentNode(state)?.kind === 'confirm')
       return 'expected "yes" or "no"';
   }
