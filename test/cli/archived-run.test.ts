@@ -45,6 +45,7 @@ interface Answer {
 async function askServer(given: Pick<RunsAccess, 'allRuns'>, owner: string): Promise<Answer[]> {
   const server = runsServer({
     options: {},
+    env: {},
     agents: [],
     taskQueue: rig.taskQueue,
     client: async () => rig.client,

@@ -366,9 +366,11 @@ describe('perdure as an MCP server', () => {
     const fixesOf = (shown: unknown) => (shown as { fix: string }[]).map(({ fix }) => fix);
     expect(fixesOf(requests)).toEqual(fixesOf(status['pending']));
     expect(fixesOf(requests).join('\n')).toContain('then call decide with request "r1"');
-    // A command works in the client's folder only if it names the place.
+    // A command works in the client's folder and shell only if it names the place.
     const { text } = await (await allRunsServer()).call('agent_status', { id });
-    expect(text).toMatch(/decide: \S+ \S*perdure\S* \w+ --task-queue/);
+    const place = `PERDURE_HOME=${join(folder, 'home')} TEMPORAL_ADDRESS=${inject('temporalAddress')}`;
+    expect(text).toContain(`decide: ${place} node ${program} `);
+    expect(text).toMatch(/perdure\.js \w+ --task-queue/);
     const yes = () => ({ id, message: 'yes', operation_id: randomUUID() });
     const others = await Promise.all([
       deciding.call('agent_send', yes()),

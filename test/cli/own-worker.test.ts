@@ -207,6 +207,7 @@ describe('an agent of a worker of the own, without a configuration', () => {
     await serve(taskQueue);
     const server = runsServer({
       options: {},
+      env: {},
       agents: [],
       taskQueue,
       client: async () => rig.client,

@@ -157,6 +157,7 @@ describe('arguments that are too large for the history', () => {
     const { rig } = desk;
     const server = runsServer({
       options: {},
+      env: {},
       agents: [],
       taskQueue: rig.taskQueue,
       client: async () => rig.client,

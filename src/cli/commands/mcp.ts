@@ -62,6 +62,7 @@ export const mcp: Command<McpOptions> = {
       const { archive, blobs } = await context.stores();
       const access = {
         options: context.options,
+        env: context.env,
         agents,
         taskQueue,
         client: () => context.client(),

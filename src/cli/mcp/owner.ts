@@ -95,7 +95,7 @@ function ignoreCode(code: string): (error: unknown) => null {
 }
 
 /** What the MCP server needs from the command. */
-export interface RunsAccess extends Pick<CliContext, 'options'> {
+export interface RunsAccess extends Pick<CliContext, 'options' | 'env'> {
   /** The agents of the configuration. */
   readonly agents: readonly (KnownAgent & { readonly description: string })[];
   readonly taskQueue: string;

@@ -32,7 +32,7 @@ import { findServedAgent } from '../../temporal/pollers.js';
 import { askRun } from '../../updates/ask.js';
 import { cancelTurn, resolveRequests } from '../../updates/decide.js';
 import { createRunInput, startRun } from '../../updates/start.js';
-import { errorCode, runnableStatus } from '../reports/next-command.js';
+import { errorCode, runnableStatusElsewhere } from '../reports/next-command.js';
 import { escapeJson, show } from '../../core/text/text.js';
 import { redactJsonText } from '../../secrets/redact.js';
 import {
@@ -55,7 +55,7 @@ function addReadTools(server: McpServer, access: RunsAccess): void {
   const readStatus = async (named: string): Promise<RunStatus> => {
     const { client, id } = await servedRun(access, named);
     const status = toRunStatus(await readRun(client, id, { archive }), Date.now());
-    return access.canDecide ? withDecideTools(status) : runnableStatus(access, status);
+    return access.canDecide ? withDecideTools(status) : runnableStatusElsewhere(access, status);
   };
   server.registerTool(
     'agent_status',

@@ -1,4 +1,4 @@
-import { basename, relative, sep } from 'node:path';
+import { basename, relative, resolve, sep } from 'node:path';
 import { CommanderError } from 'commander';
 import { NoServerError, PerdureError, RefusedError } from '../../core/errors.js';
 import { commandLine, runCommands, withProgram, withTexts } from '../../core/requests/commands.js';
@@ -8,6 +8,7 @@ import { nextTarget } from '../../history/follow-history.js';
 import type { Projection } from '../../history/projection.js';
 import type { RunReading } from '../../history/read-run.js';
 import { redactMessage } from '../../secrets/redact.js';
+import { perdureHome } from '../../storage/files.js';
 import { grpcCode } from '../../temporal/grpc.js';
 import {
   type CliContext,
@@ -88,16 +89,15 @@ const RUNNERS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns the words that start this program again. `file`: the script that this process was started
- * with. `agent`: the package manager that started it, as it names itself.
+ * Returns the words that start this program again. `near`: whether they may depend on the folder of this
+ * process; default true.
  */
-function programName(
-  file = process.argv[1] ?? '',
-  agent = process.env['npm_config_user_agent'] ?? '',
-): string {
+function programName({ near = true }: { readonly near?: boolean } = {}): string {
+  const file = process.argv[1] ?? '';
+  const agent = process.env['npm_config_user_agent'] ?? '';
   if (file.endsWith('perdure.js')) {
-    const near = relative(process.cwd(), file);
-    return `node ${shellWord(near.startsWith('..') ? file : near)}`;
+    const path = relative(process.cwd(), file);
+    return `node ${shellWord(!near || path.startsWith('..') ? file : path)}`;
   }
   const isOwn = file.includes(`${sep}node_modules${sep}`);
   // A program on the PATH, such as one that was installed globally.
@@ -117,6 +117,44 @@ export function runnableStatus<Status extends RunStatus>(
   status: Status,
 ): Status {
   return withTexts(status, (text) => runnableText(context, text));
+}
+
+/**
+ * Like `runnableStatus`, for a reader in another shell, as that of a chat client is: it has neither this
+ * process's folder nor its variables.
+ */
+export function runnableStatusElsewhere<Status extends RunStatus>(
+  { options, env }: Pick<CliContext, 'options' | 'env'>,
+  status: Status,
+): Status {
+  const { config } = options;
+  const place = typeof config === 'string' ? { ...options, config: resolve(config) } : options;
+  const flags = placeFlags(place).map((flag) => shellWord(flag));
+  const program = [...placeVariables(options, env), programName({ near: false })].join(' ');
+  return withTexts(status, (text) => withProgram(text, program, flags));
+}
+
+/** The variables that select the server and the stores, without secrets. */
+const PLACE_VARIABLES: Readonly<Record<string, keyof GlobalOptions | null>> = {
+  PERDURE_HOME: null,
+  PERDURE_SERVER: null,
+  PERDURE_STORE: null,
+  TEMPORAL_ADDRESS: 'address',
+  TEMPORAL_NAMESPACE: 'namespace',
+  TEMPORAL_CONFIG_FILE: null,
+  TEMPORAL_PROFILE: null,
+  TEMPORAL_CLI_PATH: null,
+};
+const PATHS = new Set(['PERDURE_HOME', 'TEMPORAL_CONFIG_FILE', 'TEMPORAL_CLI_PATH']);
+
+/** Returns the assignments before a command that select the same place, except what an option selects. */
+function placeVariables(options: GlobalOptions, env: CliContext['env']): readonly string[] {
+  return Object.entries(PLACE_VARIABLES).flatMap(([name, option]) => {
+    const value = env[name];
+    if (!value || (option !== null && options[option] !== undefined)) return [];
+    if (name === 'PERDURE_HOME' && value === perdureHome({})) return [];
+    return [`${name}=${shellWord(PATHS.has(name) ? resolve(value) : value)}`];
+  });
 }
 
 /** Returns requests whose commands can be pasted. */
