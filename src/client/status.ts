@@ -6,7 +6,7 @@ import { type RunStatus, isOpenStatus } from '../core/state/status.js';
 import { visible } from '../core/state/summaries.js';
 import { nothingSpent } from '../core/state/turn.js';
 import { isObject } from '../core/text/json.js';
-import { shorten, show } from '../core/text/text.js';
+import { shellLine, shorten, show } from '../core/text/text.js';
 import type { Outcome } from '../core/transcript/outcome.js';
 import {
   type FollowedSegment,
@@ -242,7 +242,7 @@ async function warnWithoutWorker(
   const fix =
     hasDefaultQueue && taskQueue === resolveTaskQueue({}, {})
       ? 'pass the configuration, createClient({ config }), or the `taskQueue` of your worker, or start a worker of this queue'
-      : 'start one, for example with: npx perdure worker';
+      : `start one, for example with: ${shellLine({ program: 'npx perdure worker', operands: [], options: ['--task-queue', taskQueue] })}`;
   process.emitWarning(
     `run ${visible(id)} waits, because no worker serves task queue ${show(taskQueue)}; ${fix}`,
     { code: 'PERDURE_NO_WORKER' },

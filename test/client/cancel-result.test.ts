@@ -79,7 +79,11 @@ test('waiting for a run that no worker takes is a warning, once for the task que
   const runs = [await lonely.start('a', 'hi'), await lonely.start('a', 'hi')];
   const over = new AbortController();
   const results = runs.map((run) => lonely.result(run, { signal: over.signal }));
-  await expect.poll(() => warnings.join()).toContain(`no worker serves task queue "${taskQueue}"`);
+  await expect
+    .poll(() => warnings.join())
+    .toContain(
+      `no worker serves task queue "${taskQueue}"; start one, for example with: npx perdure worker --task-queue ${taskQueue}`,
+    );
   over.abort();
   await Promise.allSettled(results);
   for (const run of runs) await lonely.cancel(run);
