@@ -317,6 +317,9 @@ function isInvalid(error: unknown): boolean {
   return grpcCode(error) === GRPC.invalidArgument;
 }
 
+/** How the id of each probe begins. */
+export const PROBE_PREFIX = 'perdure-probe-';
+
 async function withProbe<T>(
   client: Client,
   { taskQueue, withinMs, args = [] }: ProbeOptions,
@@ -324,7 +327,7 @@ async function withProbe<T>(
 ): Promise<T> {
   const options = {
     taskQueue,
-    workflowId: `perdure-probe-${randomUUID()}`,
+    workflowId: `${PROBE_PREFIX}${randomUUID()}`,
     args: [...args],
     workflowExecutionTimeout: withinMs,
     workflowTaskTimeout: 1_000,

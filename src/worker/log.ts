@@ -14,6 +14,7 @@ import { show } from '../core/text/text.js';
 import { KEYS_VARIABLE } from '../encryption/keyring.js';
 import { redactFields, redactMessage } from '../secrets/redact.js';
 import { setLogger } from '../temporal/sdk-internals.js';
+import { PROBE_PREFIX } from '../temporal/pollers.js';
 import { KEY_ID } from '../temporal/server-answers.js';
 
 /**
@@ -89,7 +90,7 @@ function guarded(logger: Logger): Logger {
   // The SDK logs each activity at `DEBUG`: entries that the logger would drop are not redacted.
   const level = logger instanceof DefaultLogger ? logger.level : 'TRACE';
   const redacting = new DefaultLogger(level, (entry) => {
-    if (isLoggedTurn(entry)) return;
+    if (isLoggedTurn(entry) || isOfProbe(entry)) return;
     const lack = keyLack(entry);
     if (lack !== null) {
       if (isFirst(lack.of)) logger.log(entry.level, lack.message, lack.meta);
@@ -211,6 +212,12 @@ function isFirst(of: string): boolean {
 /** Returns whether an entry has a whole task in it, with all payloads: the SDK logs each of them so. */
 function isTask({ level, meta }: LogEntry): boolean {
   return level === 'TRACE' && meta?.['sdkComponent'] === 'worker';
+}
+
+/** Returns whether an entry is about a probe that has ended before the worker's answer. Nobody needs that answer. */
+function isOfProbe({ level, meta }: LogEntry): boolean {
+  const id = meta?.['workflowId'];
+  return level !== 'ERROR' && typeof id === 'string' && id.startsWith(PROBE_PREFIX);
 }
 
 /**
