@@ -186,6 +186,15 @@ describe('the lines of an open run', () => {
     expect(stepLines(view(second, blocked(7)))).toEqual(['blocked (quota): no money']);
     expect(stepLines(view(second, blocked(7)))).toEqual([]);
   });
+
+  test('show all of why a run is blocked, since it ends with what to do', () => {
+    const why = `${'not here '.repeat(30)}; start a worker`;
+    const block = { reason: 'agent_missing' as const, message: why, since: 4 };
+    const lines = createStepLines(paint, { ...fixes, resume: null })(
+      view(opened(), { blocked: new Map([['load', block]]) }),
+    );
+    expect(lines).toEqual([`blocked (agent_missing): ${why}`]);
+  });
 });
 
 describe('a summary for the model', () => {

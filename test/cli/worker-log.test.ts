@@ -1,6 +1,6 @@
 import type { LogEntry } from '@temporalio/worker';
 import { expect, test } from 'vitest';
-import { isForPeople, logLine } from '../../src/cli/hosting/hosting.js';
+import { isForPeople, logLine, newsFilter } from '../../src/cli/hosting/hosting.js';
 
 function entry(rest: Partial<LogEntry>): LogEntry {
   const timestampNanos = BigInt(Date.UTC(2026, 0, 2, 3, 4, 5)) * 1_000_000n;
@@ -36,4 +36,29 @@ test('entries of tools are shown, and those of the SDK are not', () => {
   expect(isForPeople(entry({ level: 'INFO', meta: { sdkComponent: 'worker' } }))).toBe(false);
   expect(isForPeople(entry({ level: 'INFO' }))).toBe(false);
   expect(isForPeople(entry({}))).toBe(true);
+});
+
+test('a message and a cause are whole, since they may end with what to do', () => {
+  const message = `${'because '.repeat(30)}; add the key`;
+  const error = new Error(`${'expected '.repeat(30)}; start a worker`);
+  const line = logLine(entry({ message, meta: { error } }));
+  expect(line).toBe(`03:04:05 WARN ${message}: ${error.message}`);
+});
+
+test('a warning that each attempt repeats is shown once a minute', () => {
+  const isNews = newsFilter();
+  const begun = entry({}).timestampNanos;
+  const failed = (attempt: number, seconds: number, why = 'no agent', workflowId = 'r') =>
+    isNews(
+      entry({
+        meta: { workflowId, activityType: 'loadAgent', attempt, error: new Error(why) },
+        timestampNanos: begun + BigInt(seconds) * 1_000_000_000n,
+      }),
+    );
+  expect([failed(1, 0), failed(2, 1), failed(3, 59)]).toEqual([true, false, false]);
+  expect(failed(3, 59, 'no key')).toBe(true);
+  expect(failed(1, 59, 'no agent', 'other')).toBe(true);
+  expect([failed(4, 60), failed(5, 61)]).toEqual([true, false]);
+  const fault = entry({ level: 'ERROR', message: 'x' });
+  expect([isNews(fault), isNews(fault)]).toEqual([true, true]);
 });

@@ -7,7 +7,7 @@ import {
 import type { LeftOver } from '../../client/erasure/perform-erasure.js';
 import { storedIds } from '../../client/run-ids.js';
 import { InputError } from '../../core/errors.js';
-import { visible } from '../../core/state/summaries.js';
+import { visible, visibleMessage } from '../../core/state/summaries.js';
 import type { ErasureCounts } from '../../storage/erasure-log.js';
 import { type CliContext, type Command, EXIT, type ExitCode, UsageError } from '../context.js';
 import { formatCount } from '../format/format.js';
@@ -207,7 +207,7 @@ function leftLines(left: readonly LeftOver[]): readonly string[] {
   for (const one of left) {
     const { what, name, why, message } = one;
     if (message !== undefined)
-      lines.push(`stays: ${WORDS[what][0]} ${visible(name)}: ${visible(message)}`);
+      lines.push(`stays: ${WORDS[what][0]} ${visible(name)}: ${visibleMessage(message)}`);
     else counts.set(`${what} ${why}`, [...(counts.get(`${what} ${why}`) ?? []), one]);
   }
   const counted = [...counts.values()].flatMap((all) => {

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import type { LogEntry } from '@temporalio/worker';
 import { LiveOptionsError, NoServerError } from '../../core/errors.js';
-import { visible } from '../../core/state/summaries.js';
+import { visible, visibleMessage } from '../../core/state/summaries.js';
 import { isObject } from '../../core/text/json.js';
 import { type LiveOptions, resolveLiveOptions } from '../../live/live-options.js';
 import type { ServerHandle, ServerOptions } from '../../server/server-settings.js';
@@ -252,8 +252,9 @@ export async function hostWorker(
   ]);
   const server = await context.server();
   const isVerbose = Boolean(context.env['PERDURE_DEBUG']);
+  const isNews = newsFilter();
   const write = (entry: LogEntry): void => {
-    if (isVerbose || isForPeople(entry)) context.note(logLine(entry));
+    if (isVerbose || (isForPeople(entry) && isNews(entry))) context.note(logLine(entry));
   };
   try {
     installRuntime(isVerbose || showLog ? 'INFO' : 'ERROR', write, metrics?.address);
@@ -299,6 +300,28 @@ export function isForPeople({ level, meta }: LogEntry): boolean {
   return level === 'INFO' && meta?.['sdkComponent'] === 'activity';
 }
 
+/** For how long a warning is not repeated. */
+const QUIET_MS = 60_000;
+const MAX_WARNINGS = 1_000;
+
+/**
+ * Returns a function that returns whether a log entry says anything new. Each attempt at an activity may fail in
+ * the same way every second; that is one warning a minute.
+ */
+export function newsFilter(): (entry: LogEntry) => boolean {
+  /** The warnings without times and attempts, with the Unix times in ms at which they were shown. */
+  const shown = new Map<string, number>();
+  return (entry) => {
+    if (entry.level !== 'WARN') return true;
+    const now = Number(entry.timestampNanos / 1_000_000n);
+    const same = logLine({ ...entry, timestampNanos: 0n, meta: { ...entry.meta, attempt: 0 } });
+    if (now - (shown.get(same) ?? -Infinity) < QUIET_MS) return false;
+    if (shown.size >= MAX_WARNINGS) shown.clear();
+    shown.set(same, now);
+    return true;
+  };
+}
+
 /**
  * Formats an entry as one line:
  * `14:39:31 WARN model call failed · run x · callModel, attempt 2: too many requests`.
@@ -307,12 +330,12 @@ export function logLine({ level, message, meta = {}, timestampNanos }: LogEntry)
   const time = new Date(Number(timestampNanos / 1_000_000n)).toISOString().slice(11, 19);
   const { workflowId, activityType, attempt } = meta;
   const parts = [
-    message,
     ...(typeof workflowId === 'string' ? [`run ${workflowId}`] : []),
     ...(typeof activityType === 'string' ? [`${activityType}, attempt ${String(attempt)}`] : []),
   ].map((part) => visible(part));
+  const named = [visibleMessage(message), ...parts].join(' · ');
   const details = logDetails(meta);
-  return `${time} ${level} ${parts.join(' · ')}${details === '' ? '' : `: ${visible(details)}`}`;
+  return `${time} ${level} ${named}${details === '' ? '' : `: ${details}`}`;
 }
 
 /**
@@ -320,10 +343,12 @@ export function logLine({ level, message, meta = {}, timestampNanos }: LogEntry)
  */
 function logDetails(meta: Record<string, unknown>): string {
   const { error, report } = meta;
-  if (error instanceof Error) return error.message;
-  if (isObject(report) && typeof report['message'] === 'string') return report['message'];
+  if (error instanceof Error) return visibleMessage(error.message);
+  if (isObject(report) && typeof report['message'] === 'string') {
+    return visibleMessage(report['message']);
+  }
   const fields = Object.entries(meta).filter(([name]) => !SDK_FIELDS.has(name));
-  return fields.length === 0 ? '' : JSON.stringify(Object.fromEntries(fields));
+  return fields.length === 0 ? '' : visible(JSON.stringify(Object.fromEntries(fields)));
 }
 
 /**

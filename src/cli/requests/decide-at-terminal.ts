@@ -4,7 +4,7 @@ import { decisionText } from '../../client/requests.js';
 import { toRunStatus } from '../../client/status.js';
 import { InputError, NotDeliveredError, PerdureError, RefusedError } from '../../core/errors.js';
 import { shownActions } from '../../core/plan/confirm-plan.js';
-import { visible } from '../../core/state/summaries.js';
+import { visible, visibleMessage } from '../../core/state/summaries.js';
 import type { RefusalReason, Request } from '../../core/transcript/request.js';
 import { followSegments } from '../../history/follow-history.js';
 import type { Projection } from '../../history/projection.js';
@@ -190,7 +190,7 @@ async function send(
   } catch (error) {
     if (!PerdureError.isInstance(error)) throw error;
     if (canDecideAgain(error)) return error.message;
-    context.note(`The decision was not accepted: ${visible(error.message)}`);
+    context.note(`The decision was not accepted: ${visibleMessage(error.message)}`);
     return null;
   }
   if (checking) {

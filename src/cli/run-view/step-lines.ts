@@ -3,7 +3,13 @@ import { isClosingText } from '../../core/rules/documents.js';
 import { type ActionProgress, type PlanProgress, planProgress } from '../../core/run/details.js';
 import type { GraphState, RunState } from '../../core/state/state.js';
 import type { RunStatus } from '../../core/state/status.js';
-import { actorText, callSummary, formatBytes, visible } from '../../core/state/summaries.js';
+import {
+  actorText,
+  callSummary,
+  formatBytes,
+  visible,
+  visibleMessage,
+} from '../../core/state/summaries.js';
 import { type JsonObject, isObject, textField } from '../../core/text/json.js';
 import { shorten } from '../../core/text/text.js';
 import { failureOf } from '../../core/transcript/call-result.js';
@@ -111,10 +117,9 @@ export function createStepLines(paint: Palette, fixes: Fixes): StepLines {
     const blocks = [...view.blocked].filter(([, { since }]) => since > blockedSince);
     blockedSince = Math.max(blockedSince, ...blocks.map(([, { since }]) => since));
     // Several calls may be blocked by the same reason.
+    const whole = (text: string): string => visibleMessage(fixes.runnable(text));
     const reasons = new Set(
-      blocks.map(
-        ([, { reason, message }]) => `blocked (${reason}): ${visible(fixes.runnable(message))}`,
-      ),
+      blocks.map(([, { reason, message }]) => `blocked (${reason}): ${whole(message)}`),
     );
     for (const text of reasons) lines.push(paint.yellow(text));
     if (reasons.size > 0 && fixes.resume !== null) {
@@ -126,7 +131,7 @@ export function createStepLines(paint: Palette, fixes: Fixes): StepLines {
 
 /** Returns a line for each MCP server that was not available at the start, so the run works without it. */
 export function leftLines({ left = [] }: Pick<RunStatus, 'left'>): readonly string[] {
-  return left.map(({ server, message }) => visible(`MCP server ${server}: ${message}`));
+  return left.map(({ server, message }) => visibleMessage(`MCP server ${server}: ${message}`));
 }
 
 type NodeEnd = Extract<DurableStep, { type: 'node-ended' }>;

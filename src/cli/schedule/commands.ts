@@ -4,7 +4,7 @@ import type { Overlap, ScheduleOptions } from '../../client/schedule/options.js'
 import type { RecordedTimes, ScheduleRow } from '../../client/schedule/view.js';
 import { storedId } from '../../client/run-ids.js';
 import { NoRunError, InputError, NoScheduleError } from '../../core/errors.js';
-import { visible } from '../../core/state/summaries.js';
+import { visible, visibleMessage } from '../../core/state/summaries.js';
 import { formatInterval } from '../../core/text/text.js';
 import { describeRun } from '../../history/read-run.js';
 import { type CliContext, type Command, EXIT, type ExitCode, UsageError } from '../context.js';
@@ -163,7 +163,9 @@ export const listSchedules: Command<object> = {
     for (const { id, unreadable, failure } of sorted) {
       if (unreadable !== undefined) context.note(`Schedule ${visible(id)}: ${unreadable}`);
       if (failure !== undefined)
-        context.note(`Schedule ${visible(id)}: its last message was not sent: ${visible(failure)}`);
+        context.note(
+          `Schedule ${visible(id)}: its last message was not sent: ${visibleMessage(failure)}`,
+        );
     }
     return EXIT.completed;
   },

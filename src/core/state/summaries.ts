@@ -2,7 +2,7 @@ import { utf8ToBytes } from '@noble/hashes/utils.js';
 import type { AgentDefinition } from '../definition/definition.js';
 import type { Actor } from '../input/turn-context.js';
 import { type Json, isObject, parseJson } from '../text/json.js';
-import { shorten, printable } from '../text/text.js';
+import { problemText, shorten, printable } from '../text/text.js';
 import type { Message, RunArtifact, ToolCall } from '../transcript/messages.js';
 import type { Spent } from './turn.js';
 
@@ -71,6 +71,13 @@ export function visible(text: string): string {
   // An escape is never shorter than the character.
   const shown = printable(text.slice(0, 2 * SUMMARY_CHARACTERS)).replaceAll(/[\n\t]/g, ' ');
   return shorten(shown, SUMMARY_CHARACTERS);
+}
+
+/**
+ * Returns a message as one line, like `visible`, but with its end, which may say how to fix the problem.
+ */
+export function visibleMessage(text: string): string {
+  return printable(problemText(text)).replaceAll(/[\n\t]/g, ' ');
 }
 
 /** Returns who acted, in words, and the interface that has verified it. */
