@@ -152,12 +152,13 @@ function readActs(
 } {
   const projector = createProjector();
   const acts: TimedAct[] = [];
-  let before: Pick<Projection, 'decisions' | 'messages'> = { decisions: [], messages: [] };
+  const seen = { decisions: 0, messages: 0 };
   const note = (view: Projection): void => {
-    const fresh = view.messages.slice(before.messages.length).flatMap(sentBy);
-    const decided = view.decisions.slice(before.decisions.length).map(decidedBy);
+    const fresh = view.messages.slice(seen.messages).flatMap(sentBy);
+    const decided = view.decisions.slice(seen.decisions).map(decidedBy);
     acts.push(...decided, ...fresh);
-    before = view;
+    seen.decisions = view.decisions.length;
+    seen.messages = view.messages.length;
   };
   for (const event of events) {
     projector.push(event);

@@ -5,8 +5,10 @@ import { inTurn } from '../core/state/turn.js';
 import { GRPC, grpcCode } from '../temporal/grpc.js';
 import { type HistoryPage, readHistoryPage } from '../temporal/server-answers.js';
 import { decodeEvents } from './decode-event.js';
+import type { DurableStep } from './durable-steps.js';
+import { createStepEmitter } from './emit-steps.js';
 import { type HistoryEvent, isPermanent } from './history-event.js';
-import { type OnStep, type Projection, createProjector } from './projection.js';
+import type { Projection } from './projection.js';
 
 /** The segment of a run that is followed. */
 export interface FollowedSegment {
@@ -127,8 +129,8 @@ function isTransient(error: unknown): boolean {
 
 /** Receives the steps of a followed run. */
 interface StepListener {
-  /** Called before a run is yielded, with the run after each step, as in `Projector.pushSteps`. */
-  readonly onStep?: OnStep;
+  /** Called before a run is yielded, with the steps that its newest events add. */
+  readonly onSteps?: (steps: readonly DurableStep[]) => void;
   /** Steps of the first segment up to this event are not new; default: 0. */
   readonly after?: number;
 }
@@ -147,17 +149,21 @@ export interface FollowedRun {
 export async function* followSegments(
   client: Client,
   { id, runId: first, signal }: FollowedSegment,
-  { onStep, after = 0 }: StepListener = {},
+  { onSteps, after = 0 }: StepListener = {},
 ): AsyncGenerator<FollowedRun, void, undefined> {
   for (let runId: string | null = first; runId !== null;) {
-    const projector = createProjector();
+    const emit = createStepEmitter(runId);
+    const known = runId === first ? after : 0;
     for await (const events of segmentEvents(client, { id, runId, signal })) {
-      if (onStep) projector.pushSteps(events, onStep, runId === first ? after : 0);
-      else for (const event of events) projector.push(event);
-      yield { runId, view: projector.view() };
+      const steps = events.flatMap((event) => {
+        const added = emit(event);
+        return event.id > known ? added : [];
+      });
+      onSteps?.(steps);
+      yield { runId, view: emit.view() };
     }
     if (signal.aborted) return;
-    runId = nextRunId(projector.view().ended);
+    runId = nextRunId(emit.view().ended);
   }
 }
 

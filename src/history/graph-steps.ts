@@ -1,65 +1,20 @@
 import type { GraphDefinition } from '../core/definition/graph-definition.js';
 import { PLAN_REPORT } from '../core/plan/results.js';
-import type { ActionProgress, PlanProgress } from '../core/run/details.js';
+import { type ActionProgress, type PlanProgress, planProgress } from '../core/run/details.js';
 import type { GraphState, NodeVisits, RunState } from '../core/state/state.js';
-import { getOutcome } from '../core/state/turn.js';
-import { findNode, graphOf, nodeCallId } from '../core/state/turn-definition.js';
+import {
+  type CallProgress,
+  findNode,
+  graphOf,
+  itemProgress,
+  nodeCallId,
+} from '../core/state/turn-definition.js';
 import { type JsonObject, isObject, textField } from '../core/text/json.js';
 import { shorten } from '../core/text/text.js';
 import type { Outcome } from '../core/transcript/outcome.js';
 import type { DurableStep } from './durable-steps.js';
 import { type Projection, visitKey } from './projection.js';
-
-/** A run's place in its graph, and the progress of its plan. */
-interface Progress {
-  readonly graph: GraphState | undefined;
-  readonly plan: PlanProgress | null;
-}
-
-/**
- * Adds the steps of a run in its graph between two states to those of its messages. Each step of a
- * plan comes between the beginning and the end of its node: a plan is made, and actions that had
- * begun end, before the run leaves that node; other changes of actions come after the run has
- * entered the next one. The last node of a turn ends before the turn and its answer, and a node
- * begins before its message to the model.
- */
-export function withGraphSteps(
-  messages: readonly DurableStep[],
-  before: Progress,
-  now: Progress & Pick<Projection, 'state' | 'visits'>,
-): readonly DurableStep[] {
-  const place = messages.findIndex(({ type }) => type === 'turn-ended');
-  const end = messages[place];
-  const outcome = end?.type === 'turn-ended' ? end.outcome : undefined;
-  // The next turn may have begun since, with other values.
-  const values = isObject(outcome?.output) ? outcome.output : undefined;
-  const { state, visits } = now;
-  const { ended, begun } = nodeSteps(before.graph, now.graph, { values, outcome, state, visits });
-  const { made, over, others } = planSteps(before.plan, now.plan);
-  if (place >= 0) {
-    const last = [...made, ...over, ...others, ...ended];
-    const answer = messages.findIndex(isAnswerOfGraph);
-    const until = answer >= 0 && answer < place ? answer : place;
-    return [...messages.slice(0, until), ...last, ...messages.slice(until), ...begun];
-  }
-  const own = messages.findIndex((step) => isOfNode(step, now.graph?.at?.node));
-  const until = begun.length === 0 || own < 0 ? messages.length : own;
-  const first = [...messages.slice(0, until), ...made, ...over, ...ended];
-  return [...first, ...begun, ...messages.slice(until), ...others];
-}
-
-/** Whether a step adds the answer of a graph, which no node has said. */
-function isAnswerOfGraph(step: DurableStep): boolean {
-  if (step.type !== 'message-added' || step.message.role !== 'assistant') return false;
-  return step.message.origin === 'graph' && step.message.node === undefined;
-}
-
-/** Whether a step adds the message of a node to the graph's model, such as the report on a plan. */
-function isOfNode(step: DurableStep, name: string | undefined): boolean {
-  if (step.type !== 'message-added' || step.message.role !== 'user') return false;
-  const { origin, node, text } = step.message;
-  return origin === 'graph' ? node === name : origin === 'perdure' && text.startsWith(PLAN_REPORT);
-}
+import type { States } from './reader/run-view.js';
 
 /** Steps of a run in its graph. */
 interface NodeSteps {
@@ -72,77 +27,63 @@ interface NodeSteps {
 type NodeEnded = Extract<DurableStep, { type: 'node-ended' }>;
 
 /**
- * Returns the steps of a run in its graph between two states: the nodes that it left, with their
- * exits, and its current node. A node that takes no time, such as a `choose`, only ends. `state`: the
- * state of the run, whose definition has the nodes. `visits`: the work of the visits, by `visitKey`.
+ * Returns the steps of a run in its graph that an event of the run means: the nodes that it left, with
+ * their exits, and its current node. A node that takes no time, such as a `choose`, only ends. A turn
+ * that ends by no exit interrupts its node.
  */
 export function nodeSteps(
-  before: GraphState | undefined,
-  now: GraphState | undefined,
-  { values = now?.values, outcome, state, visits }: Passed & Pick<Projection, 'state' | 'visits'>,
+  { before, after }: States,
+  { visits, state }: Pick<Projection, 'visits' | 'state'>,
 ): NodeSteps {
-  if (now === undefined || (now === before && outcome === undefined))
-    return { ended: [], begun: [] };
-  const { at } = now;
-  const patch = changedFields(before?.values ?? {}, values ?? {});
-  const left = before?.at?.node;
-  const ended = inOrder(
+  const [was, now] = [before.graph, after.graph];
+  const { phase } = after.turn;
+  const outcome = phase.type === 'over' && phase !== before.turn.phase ? phase.outcome : null;
+  if (now === undefined || (now === was && outcome === null)) return { ended: [], begun: [] };
+  const { at, values } = now;
+  const left = was?.at ?? null;
+  const [first, ...passed] = inOrder(
     now.visited.flatMap((of) =>
-      withWork(exitsTaken(findVisits(before, of.node), of), of, { at, visits }),
+      withWork(exitsTaken(findVisits(was, of.node), of), of, { at, visits }),
     ),
-    { from: left, graph: state === null ? undefined : graphOf(state) },
+    { from: left?.node, graph: graphOf(after) },
   );
-  const [first, ...passed] = ended;
-  const items =
-    first?.node === left && left !== undefined ? itemsOf(state, left, values ?? {}) : null;
-  const isPatched = first?.node === left && Object.keys(patch).length > 0;
-  const patched = first
-    ? [
-        {
-          ...first,
-          ...(isPatched && { patch }),
-          ...(items && { items }),
-          ...(first.node === left && deciderAt(state, before?.at ?? null)),
-        },
-        ...passed,
-      ]
-    : [];
-  const last = outcome && interruptedIn(before, now, { outcome, state, ended });
-  const isNew = at !== null && at !== last && !isSame(before?.at ?? null, at);
-  return {
-    ended: last ? [...patched, endOfTurnIn(last, outcome, visits)] : patched,
-    begun: isNew ? [{ type: 'node-begun', node: at.node, visit: at.visit }] : [],
-  };
+  const patch = changedFields(was?.values ?? {}, values);
+  const own = first !== undefined &&
+    first.node === left?.node && {
+      ...(Object.keys(patch).length > 0 && { patch }),
+      ...itemsOf(after, left.node, values),
+      ...deciderAt(state ?? after, left),
+    };
+  const ended = first === undefined ? [] : [{ ...first, ...own }, ...passed];
+  if (outcome !== null) {
+    const isInterrupted = outcome.status !== 'completed' && at !== null;
+    return {
+      ended: isInterrupted ? [...ended, interrupted(at, outcome, visits)] : ended,
+      begun: [],
+    };
+  }
+  const isNew = at !== null && !isSame(left, at);
+  return { ended, begun: isNew ? [{ type: 'node-begun', node: at.node, visit: at.visit }] : [] };
 }
 
-/** What has happened between two states. */
-interface Passed {
-  /** The state's fields behind the nodes, if a turn has ended and another one has begun since. */
-  readonly values?: JsonObject | undefined;
-  /** How the turn ended, if one did. */
-  readonly outcome?: Outcome | undefined;
+/**
+ * Whether a step follows those of the nodes: it adds the message of this node to the graph's model, such
+ * as the report on a plan, or the answer of a graph, which no node has said.
+ */
+export function isOfNode(step: DurableStep, name: string | undefined): boolean {
+  if (step.type !== 'message-added') return false;
+  const { message } = step;
+  const { origin } = message;
+  if (message.role === 'assistant') return origin === 'graph' && message.node === undefined;
+  if (name === undefined) return false;
+  return origin === 'graph'
+    ? message.node === name
+    : origin === 'perdure' && message.text.startsWith(PLAN_REPORT);
 }
 
 type Place = NonNullable<GraphState['at']>;
 
-/** Returns the place in the graph at which a turn ended, by no exit of the node; null if it ended by one. */
-function interruptedIn(
-  before: GraphState | undefined,
-  now: GraphState,
-  {
-    outcome,
-    state,
-    ended,
-  }: { outcome: Outcome; state: RunState | null; ended: readonly NodeEnded[] },
-): Place | null {
-  if (outcome.status === 'completed') return null;
-  const isOfTurn = state !== null && getOutcome(state) !== null;
-  if (now.at !== null && isOfTurn) return now.at;
-  const left = before?.at ?? null;
-  return ended.some(({ node }) => node === left?.node) ? null : left;
-}
-
-function endOfTurnIn(
+function interrupted(
   { node, visit }: Place,
   { status }: Outcome,
   visits: Projection['visits'],
@@ -176,35 +117,30 @@ function inOrder(
 }
 
 /** Returns who decided about the question of a node's visit; nothing if no person did. */
-function deciderAt(state: RunState | null, at: GraphState['at']): Pick<NodeEnded, 'by' | 'door'> {
-  if (at === null) return {};
+function deciderAt({ decisions }: RunState, at: Place): Pick<NodeEnded, 'by' | 'door'> {
   const begin = `${nodeCallId(at.node, { at })}_`;
   const { by, door } =
-    state?.decisions?.findLast(
+    decisions?.findLast(
       ({ what, call = '', as, refused }) =>
         what === 'resolve' && refused === undefined && as !== 'expired' && call.startsWith(begin),
     ) ?? {};
   return { ...(by !== undefined && { by }), ...(door !== undefined && { door }) };
 }
 
-/** Returns how many items of an `each` there were, by the field that it saves; null for any other node. */
-function itemsOf(
-  state: RunState | null,
-  name: string,
-  values: JsonObject,
-): NodeEnded['items'] | null {
-  const graph = state === null ? undefined : graphOf(state);
+/** Returns how many items of an `each` there were, by the field that it saves; nothing for any other node. */
+function itemsOf(state: RunState, name: string, values: JsonObject): Pick<NodeEnded, 'items'> {
+  const graph = graphOf(state);
   const node = graph && findNode(graph, name);
   const field = node?.kind === 'each' ? node.save : undefined;
   const saved = field === undefined ? undefined : values[field];
-  if (!Array.isArray(saved)) return null;
+  if (!Array.isArray(saved)) return {};
   const done = saved.filter((item) => isObject(item) && item['ok'] === true).length;
   const errors = saved.flatMap((one: unknown, at) => {
     const error = isObject(one) && one['ok'] === false ? one['error'] : undefined;
     return isObject(error) ? [{ item: at + 1, message: itemError(error) }] : [];
   });
   const shown = errors.slice(0, SHOWN_ERRORS);
-  return { done, total: saved.length, ...(shown.length > 0 && { errors: shown }) };
+  return { items: { done, total: saved.length, ...(shown.length > 0 && { errors: shown }) } };
 }
 
 const SHOWN_ERRORS = 3;
@@ -279,6 +215,41 @@ function isSame(before: GraphState['at'], now: NonNullable<GraphState['at']>): b
 }
 
 /**
+ * Adds the progress of a plan and of the items of an `each`, over all events of the run that an event of
+ * the history brings. A plan is made, and actions that had begun end, before the run leaves or enters a
+ * node; other changes of actions come last.
+ */
+export function withProgress(
+  steps: readonly DurableStep[],
+  changes: readonly States[],
+): readonly DurableStep[] {
+  const [first] = changes;
+  const last = changes.at(-1);
+  if (first === undefined || last?.after.graph === undefined) return steps;
+  const { made, over, others } = planSteps(planProgress(first.before), planProgress(last.after));
+  const items = itemSteps(itemProgress(first.before), itemProgress(last.after));
+  const end = steps.findIndex(({ type }) => type === 'turn-ended');
+  const place = steps.findIndex(({ type }) => type === 'node-ended' || type === 'node-begun');
+  const until = place < 0 ? steps.length : place;
+  const now = [...made, ...over, ...(end < 0 ? [] : others)];
+  return [
+    ...items,
+    ...steps.slice(0, until),
+    ...now,
+    ...steps.slice(until),
+    ...(end < 0 ? others : []),
+  ];
+}
+
+/** Returns the step for items that have ended while their node goes on. */
+function itemSteps(before: CallProgress | null, now: CallProgress | null): readonly DurableStep[] {
+  if (now === null) return [];
+  // A new visit begins again.
+  const goesOn = before?.node === now.node && before.done <= now.done;
+  return now.done === (goesOn ? before.done : 0) ? [] : [{ type: 'items-ended', ...now }];
+}
+
+/**
  * Returns the steps of a run's plan between two states: the whole plan if it is new or changed, the
  * ends of actions that had begun, and the other changes.
  */
@@ -304,19 +275,6 @@ function planSteps(
     over: changed.filter(isOver).map(step),
     others: changed.filter((action) => !isOver(action)).map(step),
   };
-}
-
-/** Returns the actions of a run's plan that have ended between two states. */
-export function endedActions(
-  before: PlanProgress | null,
-  now: PlanProgress | null,
-): readonly ActionProgress[] {
-  const { over, others } = planSteps(before, now);
-  return [...over, ...others].flatMap((step) =>
-    step.type === 'action-changed' && ['done', 'failed'].includes(step.action.state)
-      ? [step.action]
-      : [],
-  );
 }
 
 /** Returns the actions of a plan as text. */

@@ -1,8 +1,6 @@
 import type { RunInput } from '../core/input/input.js';
 import { nextAction } from '../core/run/next-action.js';
 import type { RunState } from '../core/state/state.js';
-import { currentNode } from '../core/state/turn-definition.js';
-import { getOpenBatch } from '../core/state/turn.js';
 import type { Message } from '../core/transcript/messages.js';
 import type { Outcome, Retried, Usage } from '../core/transcript/outcome.js';
 import { type HistoryEvent, isPermanent } from './history-event.js';
@@ -17,6 +15,7 @@ import {
 } from './reader/history-reader.js';
 import {
   type BlockedSince,
+  type Change,
   type DecisionView,
   type EndedEvent,
   type EndedTurnOf,
@@ -76,31 +75,25 @@ export interface Projection {
 /** Receives the events of a history in order, and projects the run after each one. */
 export interface Projector {
   push(event: HistoryEvent): void;
-  /**
-   * Adds events like `push`, and calls `onStep` after each one that has changed the run's messages,
-   * its place in its graph, or the results of its plan, and at the end. Events up to the one with the id `after` are only added.
-   */
-  pushSteps(events: readonly HistoryEvent[], onStep: OnStep, after?: number): void;
   /** Returns a snapshot, including events that the workflow has yet to process. */
   view(): Projection;
   /**
-   * Returns a snapshot of the events that the workflow has processed. Later events never revert it.
+   * Returns the run after the events that the workflow has processed. Later events never revert it,
+   * but the next one may add to it.
    */
   processed(): Projection;
 }
-
-/** Receives the run after each step, as its workflow has processed it. The next event changes it. */
-export type OnStep = (view: Projection) => void;
 
 /**
  * Creates a projector, which interprets a history as the workflow does, with the same functions. It
  * needs no worker, and it skips unreadable data.
  *
  * The start of a workflow task is applied when a later event confirms it. An event with the same id
- * shows that the server has dropped the task.
+ * shows that the server has dropped the task. `onChange` is called after each event of the run that
+ * the workflow has processed.
  */
-export function createProjector(): Projector {
-  const reader = createReader();
+export function createProjector(onChange?: (change: Change) => void): Projector {
+  const reader = createReader(onChange);
   let unconfirmed: EventOf<'task-started'> | null = null;
   let lastEvent = 0;
   let lastAt = 0;
@@ -120,23 +113,6 @@ export function createProjector(): Projector {
   };
   return {
     push,
-    pushSteps(events, onStep, after = 0) {
-      for (const event of events) {
-        const { messages, state } = reader.run;
-        const before = {
-          graph: state?.graph,
-          messages: messages.length,
-          results: actionResults(state),
-        };
-        push(event);
-        const isSame =
-          reader.run.state?.graph === before.graph &&
-          messages.length === before.messages &&
-          actionResults(reader.run.state) === before.results;
-        if (!isSame && event.id > after) onStep(snapshot(reader, lastEvent));
-      }
-      if (lastEvent > after) onStep(snapshot(afterTask(), lastEvent));
-    },
     view() {
       const ahead = afterTask();
       // The workflow learns of the rest in a later task, so the clock of the last one is too early.
@@ -145,20 +121,15 @@ export function createProjector(): Projector {
       noteBlocks(ahead.run, lastEvent);
       return snapshot(ahead, lastEvent);
     },
-    processed: () => snapshot(copyReader(reader), lastEvent),
+    processed: () => snapshot(reader, lastEvent),
   };
-}
-
-/** Returns the results of the actions that a run executes; undefined while it executes none. */
-function actionResults(state: RunState | undefined): readonly unknown[] | undefined {
-  if (state === undefined || currentNode(state)?.kind !== 'execute') return undefined;
-  return getOpenBatch(state)?.results;
 }
 
 function snapshot({ run }: HistoryReader, lastEvent: number): Projection {
   const {
     state = null,
     blockedSince: _,
+    onChange: _listener,
     waitedMs: _waited,
     waitsSince: _since,
     ...remembered

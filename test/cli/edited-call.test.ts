@@ -7,6 +7,7 @@ import { reportInterrupted } from '../../src/cli/reports/report-run.js';
 import { dialogue, pairLines } from '../../src/cli/run-view/dialogue.js';
 import { createStepLines } from '../../src/cli/run-view/step-lines.js';
 import { callPairs } from '../../src/core/transcript/transcript.js';
+import { createStepEmitter } from '../../src/history/emit-steps.js';
 import { decodeEvent } from '../../src/history/decode-event.js';
 import type { HistoryEvent } from '../../src/history/history-event.js';
 import { type Projection, createProjector, project } from '../../src/history/projection.js';
@@ -40,7 +41,8 @@ beforeAll(async () => {
 test('a call with edited arguments is named as it was executed', () => {
   const view = project(events);
   const fixes = { run: 'x', resume: null, runnable: (text: string) => text };
-  expect(createStepLines(paint, fixes)(view)[0]).toMatch(
+  const steps = events.flatMap(createStepEmitter('r'));
+  expect(createStepLines(paint, fixes).steps(steps, view)[0]).toMatch(
     // The run waited two hours for the decision, which is no part of the step's time.
     /^step 1 · refund 70 € to order 17 \(edited\) · \d+ B · \d+\.\d s$/,
   );

@@ -7,9 +7,9 @@ import { cases } from '../../src/graphs/cases.js';
 import { defineGraph } from '../../src/graphs/define-graph.js';
 import { planAndExecute } from '../../src/graphs/plan-and-execute.js';
 import { decodeEvent } from '../../src/history/decode-event.js';
+import { createProjector } from '../../src/history/projection.js';
 import { createStepEmitter } from '../../src/history/emit-steps.js';
 import type { HistoryEvent } from '../../src/history/history-event.js';
-import { createProjector } from '../../src/history/projection.js';
 import { replyCall, replyText } from '../../src/testing/replies.js';
 import { answer, approveSome, runInMemory } from '../../src/testing.js';
 import { defineTool } from '../../src/tools/define-tool.js';
@@ -94,12 +94,13 @@ beforeAll(async () => {
 
 /** Returns the lines of a follower who gets the history in these pages. */
 function follow(pages: readonly (readonly HistoryEvent[])[]): readonly string[] {
-  const projector = createProjector();
+  const emit = createStepEmitter('r');
   const tell = createStepLines(paint, { run: 'x', resume: null, runnable: (text) => text });
   const lines: string[] = [];
   for (const page of pages) {
-    projector.pushSteps(page, (view) => lines.push(...tell(view, 'steps')));
-    lines.push(...tell(projector.view(), 'now'));
+    const steps = page.flatMap(emit);
+    const view = emit.view();
+    lines.push(...tell.steps(steps, view), ...tell.now(view));
   }
   return lines;
 }
@@ -127,6 +128,11 @@ test('the past of a joined run has its nodes in order, with the times of a live 
   for (let at = 1; at < events.length; at += 1) {
     expect(follow([events.slice(0, at), events.slice(at)])).toEqual(live);
   }
+});
+
+test('the turn of a graph without a message begins before its first node', () => {
+  const types = events.flatMap(createStepEmitter('r')).map(({ type }) => type);
+  expect(types.slice(0, 3)).toEqual(['run-started', 'turn-begun', 'node-begun']);
 });
 
 test('nodes end in the order of their exits, and a visit beyond the maximum does nothing', async () => {

@@ -24,7 +24,7 @@ import { appendMessage } from '../../src/core/state/change.js';
 import { planValue } from '../../src/core/plan/plan.js';
 import { reportText } from '../../src/core/plan/results.js';
 import { ID, runWithCall } from '../support/pending-call.js';
-import { viewOf } from '../support/view.js';
+import { follower, viewOf } from '../support/view.js';
 import { getOpenBatch } from '../../src/core/state/turn.js';
 
 const runnable = (text: string): string => text;
@@ -68,7 +68,7 @@ const given = { now: 12_000, attempts: new Map(), paint, run: 'x' };
 
 describe('the lines of recorded steps', () => {
   test('contain one line per step, shown once, without control characters', () => {
-    const stepLines = createStepLines(paint, fixes);
+    const stepLines = follower(createStepLines(paint, fixes));
     const { first, second } = twoSteps();
     expect(stepLines(viewOf(null))).toEqual([]);
     expect(stepLines(viewOf(first))).toEqual([
@@ -81,7 +81,7 @@ describe('the lines of recorded steps', () => {
   });
 
   test('show a success whose text reads like an error as a success, and any failure as one', () => {
-    const stepLines = createStepLines(paint, fixes);
+    const stepLines = follower(createStepLines(paint, fixes));
     const start = begun(config());
     const asked = reduce(start, {
       type: 'model-replied',
@@ -115,7 +115,7 @@ describe('the lines of recorded steps', () => {
   });
 
   test('wait for all calls of a step', () => {
-    const stepLines = createStepLines(paint, fixes);
+    const stepLines = follower(createStepLines(paint, fixes));
     const start = begun(config());
     const asked = reduce(start, { type: 'model-replied', reply: callReply(['look']), at: 5 });
     expect(stepLines(viewOf(asked))).toEqual([]);
@@ -124,7 +124,7 @@ describe('the lines of recorded steps', () => {
   });
 
   test('show each block once, and a later one of the same kind again', () => {
-    const stepLines = createStepLines(paint, fixes);
+    const stepLines = follower(createStepLines(paint, fixes));
     const state = begun(config());
     const blocked = (since: number) =>
       new Map([['model', { reason: 'credentials' as const, message: 'bad key', since }]]);
@@ -133,7 +133,7 @@ describe('the lines of recorded steps', () => {
     ]);
     expect(stepLines(viewOf(state, { blocked: blocked(7) }))).toEqual([]);
     expect(stepLines(viewOf(state, { blocked: blocked(12) }))).toHaveLength(1);
-    const staying = createStepLines(paint, { ...fixes, resume: 'resume x' });
+    const staying = follower(createStepLines(paint, { ...fixes, resume: 'resume x' }));
     expect(staying(viewOf(state, { blocked: blocked(7) }))[1]).toMatch(
       /retry at once with: resume x$/,
     );
@@ -352,7 +352,7 @@ describe('formats', () => {
   });
 
   test('show the closing call at a limit', () => {
-    const stepLines = createStepLines(paint, fixes);
+    const stepLines = follower(createStepLines(paint, fixes));
     const start = begun(config({}, { steps: 1 }));
     const asked = reduce(start, { type: 'model-replied', reply: callReply(['look']), at: 0 });
     const done = withResults(asked, [ok('call_1_1_0', 'a')], 0);
@@ -369,7 +369,7 @@ describe('formats', () => {
   });
 
   test('does not take the report on a plan, or the note of a person, for a limit', () => {
-    const stepLines = createStepLines(paint, fixes);
+    const stepLines = follower(createStepLines(paint, fixes));
     const say = (state: RunState, text: string): RunState =>
       appendMessage(state, 0, { role: 'user', text, origin: 'perdure' });
     const plan = planValue({

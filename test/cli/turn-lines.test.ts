@@ -9,7 +9,7 @@ import type { RunEvent } from '../../src/core/run/events.js';
 import type { Message, UserMessage } from '../../src/core/transcript/messages.js';
 import { reduce } from '../../src/core/run/reduce.js';
 import { callReply, config, textReply, TOOLS, toolDefinition } from '../support/scripts.js';
-import { viewOf } from '../support/view.js';
+import { follower, viewOf } from '../support/view.js';
 
 const paint = palette(false);
 const fixes = { run: 'x', resume: 'resume x', runnable: (text: string) => text };
@@ -49,7 +49,7 @@ const live = (state: RunState, rest: Partial<Projection> = {}): string =>
 
 describe('the lines of an open run', () => {
   test('show each later turn with its message, and the messages that join it', () => {
-    const stepLines = createStepLines(paint, fixes);
+    const stepLines = follower(createStepLines(paint, fixes));
     const first = after(opened(), ...replied('one'));
     expect(stepLines(view(first))).toEqual([]);
     const second = after(first, message(HOSTILE, 2), { type: 'turn-begun', at: 10 });
@@ -63,7 +63,7 @@ describe('the lines of an open run', () => {
   });
 
   test('name once each MCP server that the run works without', () => {
-    const stepLines = createStepLines(paint, fixes);
+    const stepLines = follower(createStepLines(paint, fixes));
     const run = opened();
     const left = [
       { server: 'docs', message: `cannot be started: ${HOSTILE}` },
@@ -71,8 +71,7 @@ describe('the lines of an open run', () => {
     ];
     const definition = { ...run.config.definition, mcp: { servers: [], left } };
     const without = { ...run, config: { ...run.config, definition } };
-    expect(stepLines(view(without), 'steps')).toEqual([]);
-    expect(stepLines(view(without), 'now')).toEqual([
+    expect(stepLines(view(without))).toEqual([
       `without MCP server docs: cannot be started: ${SHOWN}`,
       'without MCP server crm: did not answer within 20 seconds',
     ]);
@@ -80,7 +79,7 @@ describe('the lines of an open run', () => {
   });
 
   test('show each node of a graph with its exit, its items, its error, and its time', () => {
-    const stepLines = createStepLines(paint, fixes);
+    const stepLines = follower(createStepLines(paint, fixes));
     const run = opened();
     const nodes = [{ kind: 'each', name: 'each', save: 'list', exits: [] }];
     const definition = { ...run.config.definition, graph: { start: 'each', nodes } as never };
@@ -118,13 +117,13 @@ describe('the lines of an open run', () => {
     const again = [
       { ...visits('each', 'done', 2_200), total: 2, taken: [{ exit: 'done', count: 2 }] },
     ];
-    const other = createStepLines(paint, fixes);
+    const other = follower(createStepLines(paint, fixes));
     other(graphView({ values: saved, at: { ...each, visit: 2 }, visited: first }));
     expect(other(graphView({ values: saved, at: null, visited: again }))).toEqual([
       'node each · done · 1 of 2 items · item 2: declined: odd · 1.0 s',
     ]);
     // A reader who comes late knows only the time of both visits.
-    const late = createStepLines(paint, fixes);
+    const late = follower(createStepLines(paint, fixes));
     const twice = [
       { ...visits('pay', 'done', 600), total: 2, taken: [{ exit: 'done', count: 2 }] },
     ];
@@ -135,7 +134,7 @@ describe('the lines of an open run', () => {
   });
 
   test('name what it waits for: a time, a resume, a message', () => {
-    const stepLines = createStepLines(paint, fixes);
+    const stepLines = follower(createStepLines(paint, fixes));
     const reply = callReply(['wait', { seconds: 3_600 }]);
     const waiting = after(opened(), { type: 'model-replied', reply, at: 1_000 });
     const until = formatDateTime(3_601_000);
@@ -146,7 +145,7 @@ describe('the lines of an open run', () => {
     expect(live(waiting)).toContain(`waiting_time until ${until}, in 60 min`);
 
     const paused = after(opened(), { type: 'pause-changed', paused: true });
-    const lines = createStepLines(paint, fixes);
+    const lines = follower(createStepLines(paint, fixes));
     expect(lines(view(paused))).toEqual(['paused: nothing new starts', 'Resume it with: resume x']);
     expect(live(paused)).toContain(' · paused · ');
     expect(lines(view(paused))).toEqual([]);
@@ -160,7 +159,8 @@ describe('the lines of an open run', () => {
       at: 0,
     };
     const busy = { inFlight: new Map([[9, call]]) };
-    expect(createStepLines(paint, { ...fixes, resume: null })(view(paused, busy))).toEqual([
+    const staying = createStepLines(paint, { ...fixes, resume: null });
+    expect(staying.now(view(paused, busy))).toEqual([
       'paused: calls in flight finish, nothing new starts',
     ]);
     expect(live(paused, busy)).toContain('m · 0.0 s · pausing after this');
@@ -175,7 +175,7 @@ describe('the lines of an open run', () => {
   });
 
   test('show a block in each segment, although each counts its events from 1', () => {
-    const stepLines = createStepLines(paint, { ...fixes, resume: null });
+    const stepLines = follower(createStepLines(paint, { ...fixes, resume: null }));
     const blocked = (since: number) => ({
       blocked: new Map([['model', { reason: 'quota' as const, message: 'no money', since }]]),
     });
@@ -190,7 +190,7 @@ describe('the lines of an open run', () => {
   test('show all of why a run is blocked, since it ends with what to do', () => {
     const why = `${'not here '.repeat(30)}; start a worker`;
     const block = { reason: 'agent_missing' as const, message: why, since: 4 };
-    const lines = createStepLines(paint, { ...fixes, resume: null })(
+    const lines = createStepLines(paint, { ...fixes, resume: null }).now(
       view(opened(), { blocked: new Map([['load', block]]) }),
     );
     expect(lines).toEqual([`blocked (agent_missing): ${why}`]);
@@ -210,10 +210,10 @@ describe('a summary for the model', () => {
   };
 
   test('is shown in one line, without its text', () => {
-    const stepLines = createStepLines(paint, fixes);
-    expect(stepLines(view(opened(), { messages: [summary] }))).toEqual([
-      'a summary replaces messages 0 to 3 from here on',
-    ]);
+    const lines = createStepLines(paint, fixes);
+    expect(
+      lines.steps([{ type: 'transcript-compacted', message: summary }], view(opened())),
+    ).toEqual(['a summary replaces messages 0 to 3 from here on']);
   });
 
   test('is marked in a transcript, and so is a segment', () => {

@@ -110,13 +110,15 @@ describe('refused answers', () => {
     expect(usage.reasoningTokens).toBe(7);
   });
 
-  test('are shown in one line each to a follower of the run', () => {
+  test('are shown in one line each to a follower of the run', async () => {
+    const events: DurableEvent[] = [];
+    for await (const event of client.events(ended.handle.workflowId)) events.push(event);
     const tell = createStepLines(palette(false), {
       run: 'x',
       resume: null,
       runnable: (text) => text,
     });
-    const lines = tell(ended.projection);
+    const lines = tell.steps(events, ended.projection);
     expect(lines).toHaveLength(2);
     expect(lines[0]).toMatch(/^answer refused, attempt 1 of 10: .*age/);
     expect(lines[1]).toMatch(/^answer refused, attempt 2 of 10: /);

@@ -10,7 +10,9 @@ import {
   isEnding,
   reached,
 } from '../../history/follow-history.js';
-import { type Projection, createProjector, waitingFor } from '../../history/projection.js';
+import type { DurableStep } from '../../history/durable-steps.js';
+import { createStepEmitter } from '../../history/emit-steps.js';
+import { type Projection, waitingFor } from '../../history/projection.js';
 import type { RunReading } from '../../history/read-run.js';
 import type { StreamEvent } from '../../live/stream.js';
 import { type CliContext, CommandError, type ExitCode } from '../context.js';
@@ -99,10 +101,7 @@ async function watchRun(
   const joined = watch.joined?.view ?? null;
   const after = joined?.lastEvent ?? 0;
   let last: FollowedRun | null = joined && { runId, view: joined };
-  let lines: readonly string[] = [];
-  const onStep = (step: Projection): void => {
-    lines = [...lines, ...stepLines(upTo(watch.until, step), 'steps')];
-  };
+  const lines = collectLines(stepLines, watch.until);
   const view = (): Projection | null => last?.view ?? null;
   const liveText = createLiveText(paint);
   const ticker = startTicker(context, client, {
@@ -125,9 +124,8 @@ async function watchRun(
   try {
     header.show(joined, screen);
     if (joined !== null) {
-      createProjector().pushSteps(watch.joined?.events ?? [], onStep);
-      const past = [...lines, ...stepLines(joined, 'now')];
-      lines = [];
+      lines.add((watch.joined?.events ?? []).flatMap(createStepEmitter(runId)));
+      const past = lines.take(joined);
       for (const line of watch.knowsPast ? [] : lastLines(past, paint)) screen.line(line);
     }
     if (context.isTty) {
@@ -138,14 +136,13 @@ async function watchRun(
       void subscribe(context, client, { id, signal: closed.signal, onEvent, unreachable });
     }
     if (watch.leaveWhenWaiting || watch.seen !== null) void lookBelow();
-    const segments = followSegments(client, { id, runId, signal }, { onStep, after });
+    const segments = followSegments(client, { id, runId, signal }, { onSteps: lines.add, after });
     for await (const followed of segments) {
       // The history is read from its beginning.
       if (followed.runId === runId && followed.view.lastEvent < after) continue;
       last = followed;
       header.show(followed.view, screen);
-      for (const line of [...lines, ...stepLines(followed.view, 'now')]) screen.line(line);
-      lines = [];
+      for (const line of lines.take(followed.view)) screen.line(line);
       ticker.onProgress();
       const end = await endOfWatch(context, watch, followed);
       if (end !== null) return end;
@@ -164,10 +161,33 @@ async function watchRun(
   }
 }
 
-/** Omits the messages of turns after the followed one. */
-function upTo(until: FollowTarget, view: Projection): Projection {
-  if (until === 'end' || (view.messages.at(-1)?.turn ?? 0) <= until.turn) return view;
-  return { ...view, messages: view.messages.filter(({ turn }) => turn <= until.turn) };
+/** Collects the steps of a run until their lines are shown. */
+interface LineCollector {
+  readonly add: (steps: readonly DurableStep[]) => void;
+  /** Returns the lines of the steps so far, and of what the run waits for now. */
+  readonly take: (view: Projection) => readonly string[];
+}
+
+function collectLines(stepLines: StepLines, until: FollowTarget): LineCollector {
+  let steps: readonly DurableStep[] = [];
+  return {
+    add: (added) => {
+      steps = [...steps, ...added];
+    },
+    take: (view) => {
+      const own = upTo(until, steps);
+      steps = [];
+      return [...stepLines.steps(own, view), ...stepLines.now(view)];
+    },
+  };
+}
+
+/** Omits the steps of turns after the followed one. */
+function upTo(until: FollowTarget, steps: readonly DurableStep[]): readonly DurableStep[] {
+  const next = steps.findIndex(
+    (step) => until !== 'end' && step.type === 'turn-begun' && step.turn > until.turn,
+  );
+  return next < 0 ? steps : steps.slice(0, next);
 }
 
 async function endOfWatch(

@@ -1,7 +1,7 @@
 import { presentRequest } from '../../core/requests/presentation.js';
 import { isClosingText } from '../../core/rules/documents.js';
-import { type ActionProgress, type PlanProgress, planProgress } from '../../core/run/details.js';
-import type { GraphState, RunState } from '../../core/state/state.js';
+import type { ActionProgress } from '../../core/run/details.js';
+import type { RunState } from '../../core/state/state.js';
 import type { RunStatus } from '../../core/state/status.js';
 import {
   actorText,
@@ -13,9 +13,13 @@ import {
 import { type JsonObject, isObject, textField } from '../../core/text/json.js';
 import { shorten } from '../../core/text/text.js';
 import { failureOf } from '../../core/transcript/call-result.js';
-import type { Message, UserMessage } from '../../core/transcript/messages.js';
+import type {
+  AssistantMessage,
+  Message,
+  ToolMessage,
+  UserMessage,
+} from '../../core/transcript/messages.js';
 import type { DurableStep } from '../../history/durable-steps.js';
-import { endedActions, nodeSteps } from '../../history/graph-steps.js';
 import { type Projection, waitingFor } from '../../history/projection.js';
 import { type Palette, formatCount, formatDateTime, formatDuration } from '../format/format.js';
 import { viewedRequests } from '../requests/show-request.js';
@@ -26,14 +30,13 @@ const MAX_MESSAGE = 80;
 /** The maximum number of lines about the past of a joined run. */
 const EARLIER_LINES = 5;
 
-type AssistantMessage = Extract<Message, { role: 'assistant' }>;
-type ToolMessage = Extract<Message, { role: 'tool' }>;
-
-/**
- * Returns lines about a run: `steps`, one for each newly recorded step, `now`, one for each new reason to
- * wait and each new request, or both (the default).
- */
-export type StepLines = (view: Projection, which?: 'steps' | 'now') => readonly string[];
+/** Returns lines about one run. */
+export interface StepLines {
+  /** Returns the lines of the next steps of a run, of which the view shows all messages. */
+  steps(steps: readonly DurableStep[], view: Projection): readonly string[];
+  /** Returns a line for each new reason to wait and each new request. It remembers those. */
+  now(view: Projection): readonly string[];
+}
 
 /** What the lines about a waiting run refer to. */
 export interface Fixes {
@@ -45,55 +48,49 @@ export interface Fixes {
   readonly runnable: (text: string) => string;
 }
 
-/**
- * Creates the function to call with each view of one run, in order. It remembers what it has
- * returned.
- */
+/** Creates the lines of one run. */
 export function createStepLines(paint: Palette, fixes: Fixes): StepLines {
+  return {
+    steps: (steps, view) => steps.flatMap((step) => progressLine(step, view, paint) ?? []),
+    now: createNowLines(paint, fixes),
+  };
+}
+
+/** Returns the line of a step, with what the run's messages say about it; null if it needs none. */
+function progressLine(step: DurableStep, view: Projection, paint: Palette): string | null {
+  switch (step.type) {
+    case 'message-added': {
+      const { message } = step;
+      if (message.role === 'assistant') return null;
+      if (message.origin === 'perdure') return engineLine(view.state, message, paint);
+      const before = view.messages.findLast(({ n }) => n < message.n);
+      return messageLine(message, before, paint);
+    }
+    case 'transcript-compacted': {
+      const { from, to } = step.message.compacts ?? {};
+      return paint.dim(`a summary replaces messages ${from} to ${to} from here on`);
+    }
+    case 'answer-refused':
+      return paint.yellow(refusedLine(step.problem));
+    case 'call-finished':
+      return replyLine(step.message, view, paint);
+    case 'action-changed':
+      return actionLine(step.action, paint);
+    case 'node-ended':
+      return nodeLine(step, paint);
+    default:
+      return null;
+  }
+}
+
+function createNowLines(paint: Palette, fixes: Fixes): StepLines['now'] {
   const waitLines = createWaitLines(paint, fixes.resume);
   const raised = new Set<string>();
   const missing = new Set<string>();
-  let shown = -1;
-  let graph: GraphState | undefined;
-  let plan: PlanProgress | null = null;
-  /** The number of turns that have ended. */
-  let turns = 0;
   let segment = 0;
   let blockedSince = 0;
-  const newSteps = (view: Projection): readonly string[] => {
-    const lines: string[] = [];
-    const { messages, state } = view;
-    for (
-      let at = messages.findLastIndex(({ n }) => n <= shown) + 1;
-      at < messages.length;
-      at += 1
-    ) {
-      const line = progressLine(view, at, paint);
-      if (line === undefined) break;
-      if (line !== null) lines.push(line);
-      shown = messages[at]?.n ?? shown;
-    }
-    const now = state?.graph;
-    // The nodes of earlier segments, or of the run of which this one is a fork, are not in this history.
-    if (view.lastEvent === 1) graph = now;
-    const { length } = view.turns;
-    const outcome = length > turns ? view.turns.at(-1)?.outcome : undefined;
-    const { ended } = nodeSteps(graph, now, { ...view, outcome });
-    const planNow = state === null ? plan : planProgress(state);
-    const actions = endedActions(view.lastEvent === 1 ? planNow : plan, planNow);
-    plan = planNow;
-    graph = now ?? graph;
-    turns = length;
-    return [
-      ...lines,
-      ...actions.flatMap((action) => actionLine(action, paint) ?? []),
-      ...ended.map((step) => nodeLine(step, paint)),
-    ];
-  };
-  return (view, which) => {
-    const steps = which === 'now' ? [] : newSteps(view);
-    if (which === 'steps') return steps;
-    const lines = [...steps, ...waitLines(view)];
+  return (view) => {
+    const lines = [...waitLines(view)];
     for (const line of leftLines(view.state?.config.definition.mcp ?? {})) {
       if (missing.has(line)) continue;
       missing.add(line);
@@ -207,22 +204,19 @@ function errorLine(error: JsonObject): string {
   return visible(shorten(line, MAX_MESSAGE));
 }
 
-/** Returns null if a message needs no line, and undefined while its step is incomplete. */
-function progressLine(
-  { messages, state, waitedByMessage }: Pick<Projection, 'messages' | 'state' | 'waitedByMessage'>,
-  at: number,
+/** Returns the line of the step whose last call has this result; null if it is not the last one. */
+function replyLine(
+  last: ToolMessage,
+  { messages, waitedByMessage }: Pick<Projection, 'messages' | 'waitedByMessage'>,
   paint: Palette,
-): string | null | undefined {
+): string | null {
+  const at = messages.findLastIndex(({ n, role }) => n < last.n && role === 'assistant');
   const message = messages[at];
-  if (message?.role === 'user' && message.origin === 'perdure' && !message.side) {
-    return engineLine(state, message, paint);
-  }
-  if (message?.role === 'user') return messageLine(message, messages[at - 1], paint);
   if (message?.role !== 'assistant' || message.calls === undefined) return null;
   const results = messages
     .slice(at + 1, at + 1 + message.calls.length)
     .filter((result) => result.role === 'tool');
-  if (results.length < message.calls.length) return undefined;
+  if (results.length < message.calls.length || results.at(-1)?.n !== last.n) return null;
   return [
     paint.bold(`step ${message.step}`),
     visible(callsOf(message, results)),
@@ -302,7 +296,7 @@ export function lastLines(lines: readonly string[], paint: Palette): readonly st
 }
 
 /**
- * Returns the line for a message to the model from a person or the engine; null if it needs none.
+ * Returns the line for a message to the model from a person or a retrieval; null if it needs none.
  * `before` is the previous message, if known.
  */
 function messageLine(
@@ -310,8 +304,7 @@ function messageLine(
   before: Message | undefined,
   paint: Palette,
 ): string | null {
-  const { document, origin, side, turn, text } = message;
-  if (side) return paint.yellow(refusedLine(text));
+  const { document, origin, turn, text } = message;
   // The line of the node says it.
   if (origin === 'graph') return null;
   if (origin === 'retrieved') {
@@ -329,15 +322,7 @@ function messageLine(
  * Returns the line for a message by the engine: the last call at a limit, or a note of one line, such
  * as that of a person. The report on a plan has none, because the lines of its nodes say it.
  */
-function engineLine(
-  state: RunState | null,
-  { text, compacts }: UserMessage,
-  paint: Palette,
-): string | null {
-  if (compacts !== undefined) {
-    const { from, to } = compacts;
-    return paint.dim(`a summary replaces messages ${from} to ${to} from here on`);
-  }
+function engineLine(state: RunState | null, { text }: UserMessage, paint: Palette): string | null {
   if (state !== null && isClosingText(state, text)) {
     return paint.yellow('limit reached: one last model call for an answer');
   }

@@ -29,6 +29,7 @@ import {
   noteAttempt,
   noteBlocks,
   readBegun,
+  remember,
 } from './run-view.js';
 import { beginWait, endWait, noteVisit } from './visits.js';
 
@@ -130,9 +131,9 @@ export interface HistoryReader {
   started: EventOf<'started'> | null;
 }
 
-export function createReader(): HistoryReader {
+export function createReader(onChange?: ReadRun['onChange']): HistoryReader {
   return {
-    run: emptyRun(),
+    run: emptyRun(onChange),
     queue: [],
     isDue: false,
     task: { at: 0, segment: NEVER_FULL },
@@ -362,6 +363,7 @@ function memoChanged(reader: HistoryReader, { fields }: EventOf<'memo'>): void {
   if (fields['turn'] === state.turn.number && inTurn(state)) {
     const message = 'the run ended this turn; its history does not show why';
     run.state = closeFailedTurn(state, { message, at: task.at });
+    remember(run, { type: 'turn-interrupted', by: 'cancelTurn', at: task.at }, state);
   }
   advance(reader);
 }

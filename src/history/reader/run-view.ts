@@ -76,14 +76,28 @@ interface Remembered extends Noted {
   startedAt: number | null;
 }
 
+/** The states before and after an event of the run. */
+export interface States {
+  readonly before: RunState;
+  readonly after: RunState;
+}
+
+/** An event of the run that was applied. */
+export interface Change extends States {
+  readonly event: RunEvent;
+}
+
 /** The run that a reader follows. `state` is undefined until a worker has begun the run. */
 export interface ReadRun extends Remembered, Worked {
   state: RunState | undefined;
+  /** Called after each event of the run. */
+  readonly onChange: ((change: Change) => void) | undefined;
 }
 
-export function emptyRun(): ReadRun {
+export function emptyRun(onChange: ReadRun['onChange']): ReadRun {
   return {
     state: undefined,
+    onChange,
     input: null,
     messages: [],
     usageByMessage: new Map(),
@@ -104,10 +118,11 @@ export function emptyRun(): ReadRun {
   };
 }
 
-/** Returns a copy that can be changed independently. */
+/** Returns a copy that can be changed independently, without a listener. */
 export function copyRun(run: ReadRun): ReadRun {
   return {
     ...run,
+    onChange: undefined,
     messages: [...run.messages],
     usageByMessage: new Map(run.usageByMessage),
     retriedByMessage: new Map(run.retriedByMessage),
@@ -136,9 +151,21 @@ export function asRun(run: ReadRun, state: RunState): Run {
   };
 }
 
-function remember(run: ReadRun, event: RunEvent, before: RunState): void {
+/** Returns the messages that an event of the run has added, in order. */
+export function freshMessages({ before, after }: States): readonly Message[] {
+  const { next } = before.transcript;
+  if (after.transcript.next === next) return [];
+  const { messages, pruned = [] } = after.transcript;
+  return [...messages, ...pruned]
+    .filter(({ n }) => n >= next)
+    .toSorted((one, other) => one.n - other.n);
+}
+
+/** Records what an event of the run has changed. */
+export function remember(run: ReadRun, event: RunEvent, before: RunState): void {
   const { state } = run;
   if (state === undefined) return;
+  run.onChange?.({ event, before, after: state });
   if (event.type === 'decision-recorded') {
     run.decisions.push({ decision: event.decision, limits: state.config.limits });
   }
@@ -150,12 +177,7 @@ function remember(run: ReadRun, event: RunEvent, before: RunState): void {
     run.retriedWork.clear();
   }
   if (state.transcript.messages !== before.transcript.messages) noteRefused(run, state);
-  const { next } = before.transcript;
-  if (state.transcript.next === next) return;
-  const { messages, pruned = [] } = state.transcript;
-  const fresh = [...messages, ...pruned]
-    .filter(({ n }) => n >= next)
-    .toSorted((one, other) => one.n - other.n);
+  const fresh = freshMessages({ before, after: state });
   run.messages.push(...fresh);
   for (const message of fresh) {
     if (run.waitedMs > 0) run.waitedByMessage.set(message.n, run.waitedMs);
