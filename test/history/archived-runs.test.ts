@@ -241,7 +241,9 @@ describe('a run that the server has deleted', () => {
     expect(output.stdout).toContain('steps 1 second');
     expect(output.stderr).toContain(`The server has deleted run ${id}. The archive has it until`);
     const calls = await runInProcess(transcript, { id, calls: true }, place());
-    expect(calls.stdout).toMatch(/turn 2 · step 1 · .*\n {2}→ note .*\n {2}noted steps 1 second/);
+    expect(calls.stdout).toMatch(
+      /turn 2 · step 1 · .*\n {2}→ note .*\n {2}#\d+ result · .*\n +noted steps 1 second/,
+    );
     const turns = await runInProcess(transcript, { id, turns: true }, place());
     expect(turns.stdout).toMatch(/turn 2 · completed.*\n {2}clerk [0-9a-f]{12}, model m\n/);
     expect(turns.stdout).toContain('attempt 1 failed: rate_limit: slow down');
