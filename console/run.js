@@ -178,6 +178,13 @@ function Control({ id, status, reload }) {
   </div>`;
 }
 
+/** The tokens of a run, with those of the agents that it has called, and what they cost. */
+function Spent({ usage: { inputTokens, outputTokens, costUsd } }) {
+  const tokens = inputTokens + outputTokens;
+  const cost = costUsd !== null ? money(costUsd) : tokens > 0 ? 'cost unknown' : null;
+  return html`<span>${short(tokens)} tokens</span>${cost && html`<span>${cost}</span>`}`;
+}
+
 function Header({ id, run, page }) {
   const { view, status, link } = run;
   const now = useNow(!view.end);
@@ -192,7 +199,7 @@ function Header({ id, run, page }) {
       <span><b>${view.agent || status?.agent || ''}</b></span>
       ${view.start && html`<span>${view.end ? `took ${duration(view.end - view.start)}` : `began ${ago(view.start, now)}`}</span>`}
       ${status && html`<span>step ${status.step}</span>`}
-      ${status && html`<span>${short(status.usage.inputTokens + status.usage.outputTokens)} tokens</span><span>${status.usage.costUsd === null ? 'cost unknown' : money(status.usage.costUsd)}</span>`}
+      ${status && html`<${Spent} usage=${status.usage} />`}
       ${status?.doing && html`<span class="doing">${visible(status.doing)}</span>`}
     </p>
     ${isOpen && html`<nav class="sub" aria-label="views of the run"><a class=${page === 'run' ? 'on' : ''} aria-current=${page === 'run' && 'page'} href=${runLink(id)}>Steps</a><a class=${page === 'chat' ? 'on' : ''} aria-current=${page === 'chat' && 'page'} href=${runLink(id, 'chat')}>Chat</a></nav>`}

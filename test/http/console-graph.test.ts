@@ -45,8 +45,15 @@ const review = defineGraph({
   },
 });
 
+const counts = defineGraph({
+  name: 'counts',
+  state: z.object({ answer: z.string().default('') }),
+  answerFrom: 'answer',
+  nodes: ({ run }) => ({ count: run({ run: async () => ({ answer: 'one' }) }) }),
+}).wire({ start: 'count', edges: { count: 'end' } });
+
 beforeAll(async () => {
-  desk = await openHttpDesk(['ann'], {}, { agents: [review] });
+  desk = await openHttpDesk(['ann'], {}, { agents: [review, counts] });
   browser = await startChromium();
 });
 afterAll(async () => {
@@ -76,6 +83,20 @@ test('a graph has each node it has passed, failed items, and the usage that its 
   const tokens = usage.inputTokens + usage.outputTokens;
   expect(tokens).toBeGreaterThan(0);
   expect(await page.locator('.facts').innerText()).toContain(`${tokens} tokens`);
+  expect(faults).toEqual([]);
+  await page.close();
+});
+
+test('a graph that has called no model has no unknown cost', async (context) => {
+  const id = randomUUID();
+  await desk.client.run(counts, { input: {}, id });
+  const { page, faults } = await openConsole(context, {
+    browser,
+    url: desk.url,
+    hash: `/run/${id}`,
+  });
+  await page.locator('.answer').waitFor();
+  expect(await page.locator('.facts').innerText()).toMatch(/0 tokens(?![^]*cost unknown)/);
   expect(faults).toEqual([]);
   await page.close();
 });
