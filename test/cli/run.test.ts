@@ -160,7 +160,7 @@ describe('a run with a worker elsewhere', () => {
     const left = await follower.ended;
     expect(left.code).toBe(130);
     expect(json(left)).toMatchObject({ id: 'run-detached', status: 'working' });
-    expect(left.stderr).toContain('continues on a worker elsewhere');
+    expect(left.stderr).toContain('continues where a worker serves its task queue');
     stub.barrier('detach').release();
     const again = await command.here(['attach', 'run-detached', ...ownPlace()]).ended;
     expect({ code: again.code, stdout: again.stdout }).toEqual({ code: 0, stdout: 'done\n' });

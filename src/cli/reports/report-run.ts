@@ -237,7 +237,8 @@ async function continueText(context: CliContext, run: WaitingRun): Promise<strin
   const isAsking = below.length > 0 || requests.length > 0;
   const halted = await haltedText(context, run, { isAsking });
   if (halted !== null) return halted;
-  if (isAsking && !wasHosting) return 'A worker elsewhere continues the run after the decision.';
+  if (isAsking && !wasHosting)
+    return 'A worker of its task queue continues the run after the decision.';
   if (isAsking) {
     const worker = await nextCommandFor(context, run, ['worker']);
     const asking = askingRun(run);
@@ -324,14 +325,16 @@ async function interruptedText(context: CliContext, run: LeftRun): Promise<strin
   const halted = await haltedText(context, run, { isAsking });
   if (isAsking) {
     const show = await nextCommandFor(context, run, ['inbox', id]);
-    const then = wasHosting ? 'It then needs a worker' : 'It then continues on a worker elsewhere';
+    const then = wasHosting
+      ? 'It then needs a worker'
+      : 'It then continues where a worker serves its task queue';
     const after = halted ?? `${then}. Follow it with: ${next}`;
     return `waits for ${formatCount(requests.length, 'decision')}; show ${requests.length === 1 ? 'it' : 'them'} with: ${show}\n${after}`;
   }
   if (halted !== null) return `is still open. ${halted}`;
   return wasHosting
     ? `makes no progress without a worker; nothing is lost. Continue with: ${next}`
-    : `continues on a worker elsewhere. Follow it with: ${next}`;
+    : `continues where a worker serves its task queue. Follow it with: ${next}`;
 }
 
 /** Writes the `--json` line: the run's own status and reason, unless others are given. */
