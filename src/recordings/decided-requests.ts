@@ -1,5 +1,5 @@
 import { canonicalJson, isObject } from '../core/text/json.js';
-import { type Message, type ToolCall, parseCallId } from '../core/transcript/messages.js';
+import { type Message, parseCallId } from '../core/transcript/messages.js';
 import type { Request } from '../core/transcript/request.js';
 import { callPairs } from '../core/transcript/transcript.js';
 import {
@@ -102,19 +102,14 @@ export function undecided(
       ? []
       : [comparedCall({ name: about.tool, arguments: about.arguments ?? '' })],
   );
-  const isCall = request.kind === 'approval' && tool !== undefined;
-  const was = isCall ? treatmentOf({ name: tool, arguments: args }, messages) : null;
-  if (isCall && was !== null) {
+  const isNew = { ...place, kind: 'request', actual: request.shown, recorded: null } as const;
+  if (request.kind === 'approval' && tool !== undefined) {
     const call = comparedCall({ name: tool, arguments: args });
-    return createDivergence(
-      { ...place, kind: 'request', actual: request.shown, recorded: null },
-      treatedText('ask about', call, was),
-    );
+    const was = treatmentOf(call, messages);
+    if (was !== null) return createDivergence(isNew, treatedText('ask about', call, was));
   }
   const [recorded] = others;
-  if (tool === undefined || recorded === undefined) {
-    return createDivergence({ ...place, kind: 'request', actual: request.shown, recorded: null });
-  }
+  if (tool === undefined || recorded === undefined) return createDivergence(isNew);
   const actual = comparedCall({ name: tool, arguments: args });
   const nearest = nearestCall(actual, others);
   return createDivergence({ ...place, kind: 'call', actual, recorded, nearest });
@@ -122,10 +117,10 @@ export function undecided(
 
 /** Returns how the same call ended in the recording, which did not ask about it; null if it has none. */
 function treatmentOf(
-  { name, arguments: args }: Pick<ToolCall, 'name' | 'arguments'>,
+  compared: ReturnType<typeof comparedCall>,
   messages: readonly Message[],
 ): 'allowed' | 'denied' | null {
-  const text = canonicalJson(comparedCall({ name, arguments: args }));
+  const text = canonicalJson(compared);
   const same = callPairs(messages).find(({ call }) => canonicalJson(comparedCall(call)) === text);
   if (same === undefined) return null;
   return same.result !== null && isDenial(same.result) ? 'denied' : 'allowed';

@@ -214,7 +214,7 @@ function isTask({ level, meta }: LogEntry): boolean {
   return level === 'TRACE' && meta?.['sdkComponent'] === 'worker';
 }
 
-/** Returns whether an entry is about a probe that has ended before the worker's answer. Nobody needs that answer. */
+/** Returns whether an entry is about a probe that ended before the worker answered. The answer is not needed. */
 function isOfProbe({ level, meta }: LogEntry): boolean {
   const id = meta?.['workflowId'];
   return level !== 'ERROR' && typeof id === 'string' && id.startsWith(PROBE_PREFIX);

@@ -68,7 +68,7 @@ const PORTS = 10;
 
 /**
  * Serves the console on a free port of this machine while a command follows a run. The first request
- * loads it, so a run without a reader starts as fast as before. Returns null with `--json`, if no port is
+ * loads it, so it does not delay a run whose page is never opened. Returns null with `--json`, if no port is
  * free, and for a server that the user has named, since anyone on this machine may open the page.
  */
 export async function serveWhileFollowing(context: CliContext): Promise<Listening | null> {

@@ -35,7 +35,7 @@ const SELECTION = /^(?:(all but|without|except)|some|only|yes,?(?: to)?(?: only)
 
 /**
  * Returns the answers that `readPlanAnswer` understands, for error messages. `actions`: those of the
- * plan; null if they are not shown. Of a single action, there is no part to choose.
+ * plan; null if they are not shown. A plan with one action has no part to choose.
  */
 export function planWords(actions: readonly PlannedAction[] | null): string {
   const some =
