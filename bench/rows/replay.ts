@@ -1,5 +1,6 @@
 import { Worker } from '@temporalio/worker';
 import type { History } from '../../src/history/history-event.js';
+import { UntimedWorker } from '../../src/temporal/untimed-worker.js';
 import { installRuntime } from '../../src/worker/log.js';
 import type { Bench, WorkerKind } from '../kit/bench.js';
 import { startPair, type Side } from '../kit/pair.js';
@@ -8,6 +9,8 @@ import { median } from '../statistics.js';
 import { show } from '../table.js';
 
 const SIDES = ['bare', 'perdure'] as const;
+/** The worker of each side, which also replays. */
+const WORKERS = { bare: Worker, perdure: UntimedWorker };
 
 /**
  * Measures the replay of a run beside that of the bare loop; the difference of two lengths excludes the
@@ -25,8 +28,8 @@ export async function measureReplay(bench: Bench): Promise<readonly Row[]> {
   const perStep: Record<WorkerKind, number[]> = { perdure: [], bare: [] };
   for (let repeat = bench.quick ? -1 : -2; repeat < (bench.quick ? 2 : 20); repeat += 1) {
     for (const side of SIDES) {
-      const short = await replay(bench.bundles[side], histories[side].short);
-      const long = await replay(bench.bundles[side], histories[side].long);
+      const short = await replay(side, bench.bundles[side], histories[side].short);
+      const long = await replay(side, bench.bundles[side], histories[side].long);
       // The first ones warm up.
       if (repeat >= 0) perStep[side].push((long - short) / (lengths.long - lengths.short));
     }
@@ -53,10 +56,10 @@ async function record(side: Side, steps: number): Promise<History> {
 }
 
 /** Milliseconds, including the start of a worker. Rejects if the history does not replay. */
-async function replay(codePath: string, history: History): Promise<number> {
+async function replay(side: WorkerKind, codePath: string, history: History): Promise<number> {
   // The SDK shuts its runtime down with the last worker.
   installRuntime('ERROR');
   const begun = performance.now();
-  await Worker.runReplayHistory({ workflowBundle: { codePath } }, history);
+  await WORKERS[side].runReplayHistory({ workflowBundle: { codePath } }, history);
   return performance.now() - begun;
 }

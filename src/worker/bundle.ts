@@ -150,8 +150,8 @@ export interface RecordedRun {
 export async function* replayRuns<Run extends RecordedRun>(
   runs: AsyncIterable<Run> | Iterable<Run>,
 ): AsyncGenerator<{ readonly run: Run; readonly replayed: ReplayResult }, void, undefined> {
-  const [{ Worker }, { DeterminismViolationError }, workflowBundle] = await Promise.all([
-    import('@temporalio/worker'),
+  const [{ UntimedWorker }, { DeterminismViolationError }, workflowBundle] = await Promise.all([
+    import('../temporal/untimed-worker.js'),
     import('@temporalio/workflow'),
     loadWorkflowCode(),
   ]);
@@ -171,7 +171,7 @@ export async function* replayRuns<Run extends RecordedRun>(
       }
     };
     try {
-      for await (const { error } of Worker.runReplayHistories({ workflowBundle }, feed())) {
+      for await (const { error } of UntimedWorker.runReplayHistories({ workflowBundle }, feed())) {
         if (current !== undefined) yield { run: current, replayed: toResult(current, error) };
         current = undefined;
       }

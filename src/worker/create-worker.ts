@@ -1,4 +1,4 @@
-import { NativeConnection, Runtime, Worker, type WorkflowBundleOption } from '@temporalio/worker';
+import { NativeConnection, Runtime, type WorkflowBundleOption } from '@temporalio/worker';
 import { DeploymentError, InputError } from '../core/errors.js';
 import { toMs } from '../core/text/text.js';
 import { withTraces } from '../telemetry/spans.js';
@@ -8,6 +8,7 @@ import { resolveTaskQueue } from '../temporal/task-queue.js';
 import { locateTarget } from '../server/locate-target.js';
 import { unreachable } from '../temporal/grpc.js';
 import { assertOneSdk } from '../temporal/sdk.js';
+import { UntimedWorker } from '../temporal/untimed-worker.js';
 import { deploymentProblem, versioningOptions, promote, type WorkerBuild } from './deployment.js';
 import { createLiveHub, pollsHere } from '../live/hub.js';
 import { resolveLiveOptions } from '../live/live-options.js';
@@ -109,7 +110,7 @@ async function start(
     const archive = options.archive ?? openStores(home, env).archive;
     const place = { hub, target, taskQueue, home, archive, hosts, converter, hashing };
     liveServer = liveOptions && (await openLiveServer(liveOptions, place));
-    const worker = await Worker.create({
+    const worker = await UntimedWorker.create({
       connection,
       namespace,
       taskQueue,

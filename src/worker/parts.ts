@@ -208,11 +208,7 @@ export const WORKER_SETTINGS = {
   stickyQueueScheduleToStartTimeout: 5_000,
   // A model call in flight may already be paid for.
   shutdownGraceTime: 5_000,
-  // The SDK ends workflow code after 5 s, by the clock. If a worker was frozen in it for longer,
-  // that corrupts the thread for all runs: it aborts the process, stops answering, or loses
-  // cancellations. The SDK's type does not list this option.
-  isolateExecutionTimeout: 3_600_000,
-} as const satisfies Partial<SdkWorkerOptions> & { readonly isolateExecutionTimeout: number };
+} as const satisfies Partial<SdkWorkerOptions>;
 
 /** Calls `stop` as soon as the worker starts to shut down, even if a process signal causes it. */
 export function onShutdown(worker: Worker, stop: () => void): void {

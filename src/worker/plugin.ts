@@ -122,6 +122,12 @@ const ENGINE = 'has brought this run ahead of its workflow tasks';
 const NAME = 'perdure';
 
 /**
+ * A worker of the user has the SDK's limit on blocked workflow code, in ms; the SDK's type does not list the
+ * option. `UntimedWorker` says what the default of 5 s does to a frozen worker.
+ */
+const LONG_LIMIT = { isolateExecutionTimeout: 3_600_000 };
+
+/**
  * Returns the default settings, overridden by the worker's own options under any name of the SDK.
  */
 async function mergeSettings(given: WorkerOptions): Promise<Partial<WorkerOptions>> {
@@ -131,7 +137,8 @@ async function mergeSettings(given: WorkerOptions): Promise<Partial<WorkerOption
     activityTaskPollerBehavior: given.maxConcurrentActivityTaskPolls,
   };
   const theirs = Object.entries(given).filter(([, value]) => value !== undefined);
-  const open = Object.entries(WORKER_SETTINGS).filter(([name]) => other[name] === undefined);
+  const ours = { ...WORKER_SETTINGS, ...LONG_LIMIT };
+  const open = Object.entries(ours).filter(([name]) => other[name] === undefined);
   return Object.fromEntries([...open, ...theirs]);
 }
 

@@ -1,10 +1,10 @@
 import { defaultPayloadConverter } from '@temporalio/common';
-import { Worker } from '@temporalio/worker';
 import { ReusableVMWorkflow } from '@temporalio/worker/lib/workflow/reusable-vm.js';
 import { globalHandlers } from '@temporalio/worker/lib/workflow/vm-shared.js';
 import type { RunStatus, TranscriptPage } from '../../src/core/state/status.js';
 import type { History } from '../../src/history/history-event.js';
 import { statusQuery, transcriptQuery } from '../../src/workflows/messages/definitions.js';
+import { UntimedWorker } from '../../src/temporal/untimed-worker.js';
 import { sourceBundle } from './bundle.js';
 import { wholeTranscript, type RunAnswer } from './run-answer.js';
 
@@ -63,7 +63,7 @@ export async function replayAll(
   let index = 0;
   try {
     // The worker replays one history at a time, in order.
-    for await (const { error } of Worker.runReplayHistories(options, [...histories])) {
+    for await (const { error } of UntimedWorker.runReplayHistories(options, [...histories])) {
       if (error) failed(index, error.message);
       index += 1;
     }

@@ -57,9 +57,10 @@ let watching = false;
 export function watchWorkers(): void {
   if (watching) return;
   watching = true;
-  const create = Worker.create.bind(Worker);
-  Worker.create = async (options) => {
-    const worker = await create(options);
+  // oxlint-disable-next-line typescript/unbound-method -- called with its `this` below
+  const { create } = Worker;
+  Worker.create = async function (this: typeof Worker, options) {
+    const worker = await create.call(this, options);
     const native = Reflect.get(worker, 'nativeWorker') as Native;
     for (const method of SENT) {
       const send = native[method];

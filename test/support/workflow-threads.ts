@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Worker as NodeThread } from 'node:worker_threads';
 import { Worker } from '@temporalio/worker';
-import { ReusableVMWorkflowCreator } from '@temporalio/worker/lib/workflow/reusable-vm.js';
 import {
   ThreadedVMWorkflowCreator,
   type ThreadedVMWorkflowCreatorOptions,
@@ -37,10 +36,9 @@ export function reuseWorkflowThreads(): void {
   if (isReusing) return;
   isReusing = true;
   parseBundlesOnce();
-  replayWithoutTimeLimit();
   const create = ThreadedVMWorkflowCreator.create.bind(ThreadedVMWorkflowCreator);
   ThreadedVMWorkflowCreator.create = async (options) => {
-    const { logger, ...settings } = withoutTimeLimit(options);
+    const { logger, ...settings } = options;
     const thread = takeIdle(settings) ?? (await create({ ...settings, logger }));
     thread.destroy = async () => {
       if (idle.length < MAX_IDLE && !clientsOf(thread).some(isInUse)) {
@@ -49,34 +47,6 @@ export function reuseWorkflowThreads(): void {
     };
     return thread;
   };
-}
-
-const LONG_MS = 3_600_000;
-
-/**
- * Takes away the limit on how long workflow code may block its thread. For each call into that code, of
- * which an activation has four or more, Node would start a thread that waits for the limit: half of the
- * CPU time of a workflow thread. A limit as short as the SDK's default stays.
- */
-function withoutTimeLimit(
-  options: ThreadedVMWorkflowCreatorOptions,
-): ThreadedVMWorkflowCreatorOptions {
-  const { isolateExecutionTimeoutMs: limit, ...rest } = options;
-  if (limit < LONG_MS) return options;
-  // Node takes an absent limit for none.
-  return rest as ThreadedVMWorkflowCreatorOptions;
-}
-
-/** Replays run workflow code in the main thread. */
-function replayWithoutTimeLimit(): void {
-  const name = 'create';
-  type Create = (bundle: unknown, limit: undefined, ...rest: unknown[]) => Promise<unknown>;
-  const create = (Reflect.get(ReusableVMWorkflowCreator, name) as unknown as Create).bind(
-    ReusableVMWorkflowCreator,
-  );
-  const unlimited: Create = async (bundle, _limit, ...rest) =>
-    await create(bundle, undefined, ...rest);
-  Reflect.set(ReusableVMWorkflowCreator, name, unlimited);
 }
 
 function takeIdle(settings: object): Thread | undefined {
