@@ -1,4 +1,4 @@
-import { proxyActivities } from '@temporalio/workflow';
+import { condition, defineQuery, proxyActivities, setHandler } from '@temporalio/workflow';
 import { WIDE, type BareActivities, type BareInput, type SentMessage } from './contract.js';
 
 const { callModel, callWith, runTool, act } = proxyActivities<BareActivities>({
@@ -41,6 +41,28 @@ export async function resendLoop({ message }: BareInput): Promise<string> {
       messages.push({ role: 'tool', tool_call_id: id, content: results[at] ?? '' });
     });
   }
+}
+
+/** Whether an open loop waits for its next message. */
+export const isIdle = defineQuery<boolean>('isIdle');
+
+/**
+ * The bare loop as an open conversation: it keeps each reply and result, as a later message needs
+ * them, and then waits for one.
+ */
+export async function openLoop(input: BareInput): Promise<void> {
+  const messages = [input.message];
+  let idle = false;
+  setHandler(isIdle, () => idle);
+  for (let step = 0; ; step += 1) {
+    const { text, calls } = await callModel({ ...input, step });
+    messages.push(text);
+    if (calls.length === 0) break;
+    messages.push(...(await Promise.all(calls.map((call) => runTool(call.arguments)))));
+  }
+  idle = true;
+  // Uses the messages after the wait, so that they are held during it.
+  await condition(() => messages.length === 0);
 }
 
 /** Three activities in a row, the equivalent of a graph of three functions. */

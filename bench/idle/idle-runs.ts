@@ -1,10 +1,16 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
 import { WithStartWorkflowOperation, type Client } from '@temporalio/client';
 import { outcomeUpdate, statusQuery } from '../../src/workflows/messages/definitions.js';
 import { openingMessage } from '../conversation.js';
 import { inParallel } from '../kit/in-parallel.js';
 
 const DESCRIBED_AT_ONCE = 20;
+/** Between two questions whether a loop by hand has ended its first turn. */
+const ASK_AGAIN_MS = 100;
+
+/** Who keeps the run open: perdure, or a loop written by hand. */
+export type IdleSide = 'perdure' | 'bare';
 
 export interface FirstTurn {
   readonly taskQueue: string;
@@ -14,16 +20,22 @@ export interface FirstTurn {
   readonly bytes: number;
 }
 
+const START = { perdure: startIdleRun, bare: startIdleLoop };
+
 /**
  * Starts this many open runs and resolves with their ids once each waits for its second message.
  */
 export async function startIdleRuns(
   client: Client,
   turn: FirstTurn,
-  { count, atOnce }: { readonly count: number; readonly atOnce: number },
+  {
+    count,
+    atOnce,
+    side = 'perdure',
+  }: { readonly count: number; readonly atOnce: number; readonly side?: IdleSide },
 ): Promise<readonly string[]> {
   const ids = Array.from({ length: count }, () => `idle-${randomUUID()}`);
-  await inParallel(ids, { atOnce }, (id) => startIdleRun(client, turn, id));
+  await inParallel(ids, { atOnce }, (id) => START[side](client, turn, id));
   return ids;
 }
 
@@ -48,6 +60,23 @@ async function startIdleRun(
     if ('pending' in outcome) continue;
     if (outcome.status === 'completed') return await untilIdle(client, id);
     throw new Error(`${id} is no idle run: ${outcome.status}, ${outcome.error ?? ''}`);
+  }
+}
+
+async function startIdleLoop(
+  client: Client,
+  { taskQueue, steps, bytes }: FirstTurn,
+  id: string,
+): Promise<void> {
+  const message = openingMessage({ name: id, steps, tools: ['work'], bytes });
+  const handle = await client.workflow.start('openLoop', {
+    workflowId: id,
+    taskQueue,
+    args: [{ model: 'scripted', message }],
+  });
+  for (;;) {
+    if (await handle.query<boolean>('isIdle')) return;
+    await pause(ASK_AGAIN_MS);
   }
 }
 

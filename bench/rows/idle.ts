@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { eventsOf, startIdleRuns, type FirstTurn } from '../idle/idle-runs.js';
+import { eventsOf, startIdleRuns, type FirstTurn, type IdleSide } from '../idle/idle-runs.js';
 import type { Bench, BenchWorker } from '../kit/bench.js';
 import type { Row } from '../row.js';
 import { slope, type Point } from '../statistics.js';
@@ -37,11 +37,16 @@ export async function measureIdle(bench: Bench): Promise<readonly Row[]> {
   const empty = await measure(bench, EMPTY, bench.quick ? [25, 50, 100] : [100, 200, 400]);
   const long = await measure(bench, LONG, counts);
   const full = await measure(bench, FULL, counts);
+  const bare = await measure(bench, FULL, counts, 'bare');
   const measured = [empty, long, full];
   return [
     memoryRow(empty, { name: 'idle/empty', what: 'after a turn of one reply', atMost: 0.4 }),
     memoryRow(long, { name: 'idle/steps', what: 'after 100 steps of 2 kB messages', atMost: 1 }),
-    memoryRow(full, { name: 'idle/full', what: 'whose segment is full, after 99', atMost: 1 }),
+    memoryRow(
+      full,
+      { name: 'idle/full', what: 'whose segment is full, after 99', atMost: 1 },
+      bare,
+    ),
     {
       name: 'idle/events',
       what: `events of all idle runs in ${IDLE_MS / 1_000} s`,
@@ -57,8 +62,13 @@ export async function measureIdle(bench: Bench): Promise<readonly Row[]> {
 function memoryRow(
   { memory }: Measured,
   { atMost, ...named }: { name: string; what: string; atMost: number },
+  bare?: Measured,
 ): Row {
   const held = memory.map(({ x, y }) => `${show(y / MEGABYTE)} with ${x}`);
+  const beside =
+    bare === undefined
+      ? ''
+      : `; ${show(slope(bare.memory) / MEGABYTE)} MB for each bare loop that keeps its messages`;
   return {
     name: named.name,
     what: `memory of a worker for an idle run ${named.what}`,
@@ -66,7 +76,7 @@ function memoryRow(
     unit: 'MB',
     bar: { atMost },
     samples: [],
-    detail: `MB held: ${held.join(', ')}`,
+    detail: `MB held: ${held.join(', ')}${beside}`,
   };
 }
 
@@ -75,9 +85,14 @@ function showCpu({ memory, cpu }: Measured): string {
   return `${show(cpu.with)} ms/s with ${runs} runs, ${show(cpu.without)} with none`;
 }
 
-async function measure(bench: Bench, turn: Turn, counts: readonly number[]): Promise<Measured> {
+async function measure(
+  bench: Bench,
+  turn: Turn,
+  counts: readonly number[],
+  side: IdleSide = 'perdure',
+): Promise<Measured> {
   const worker = await bench.worker(
-    'perdure',
+    side,
     { SEGMENTS: 'default', PROMPT_BYTES: String(PROMPT_BYTES) },
     { collects: true },
   );
@@ -85,7 +100,7 @@ async function measure(bench: Bench, turn: Turn, counts: readonly number[]): Pro
     await startIdleRuns(
       bench.client,
       { ...turn, taskQueue: worker.queue },
-      { count, atOnce: AT_ONCE },
+      { count, atOnce: AT_ONCE, side },
     );
   const without = await idleCpu(worker);
   const warm = await begin(bench.quick ? WARM_UP_RUNS.quick : WARM_UP_RUNS.whole);
