@@ -342,8 +342,16 @@ export function failedResult(message: string, code: string): CallToolResult {
 /** The maximum length of the arguments of one request that a model reads, in UTF-16 units. */
 const MAX_ARGUMENTS = 20_000;
 
-/** Returns a request as `list_requests` shows it. */
-export function shownToModel(run: string, request: Request): Readonly<Record<string, unknown>> {
+/**
+ * Returns a request as `list_requests` shows it. `runnable` returns a text in which each command can be
+ * pasted.
+ */
+export function shownToModel(
+  run: string,
+  request: Request,
+  runnable: (text: string) => string = (text) => withProgram(text),
+): Readonly<Record<string, unknown>> {
+  const shown = (text: string): string => cut(text, runnable(fullCommand(run, request)));
   const { arguments: given, parsed, question, options, ...rest } = request;
   // The actions of a plan are its arguments, and `shown` has its text.
   const actions = request.kind === 'plan' ? shownActions(given ?? '') : null;
@@ -352,15 +360,18 @@ export function shownToModel(run: string, request: Request): Readonly<Record<str
     ...rest,
     ...asked,
     ...(given !== undefined && {
-      arguments: cut(run, request, actions ? JSON.stringify(actions) : given),
+      arguments: shown(actions ? JSON.stringify(actions) : given),
     }),
-    ...(parsed !== undefined && { parsed: cut(run, request, parsed) }),
+    ...(parsed !== undefined && { parsed: shown(parsed) }),
   };
 }
 
-function cut(run: string, { id }: Request, given: string): string {
+function fullCommand(run: string, { id }: Request): string {
+  return commandLine('perdure', ['inbox', run, id, '--full']);
+}
+
+function cut(given: string, command: string): string {
   if (given.length <= MAX_ARGUMENTS) return given;
-  const command = withProgram(commandLine('perdure', ['inbox', run, id, '--full']));
   const note = `… ${given.length - MAX_ARGUMENTS} more characters; read them with: ${command}`;
   return given.slice(0, MAX_ARGUMENTS) + note;
 }

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineTool } from '../../src/tools/define-tool.js';
+import { runnableTextElsewhere } from '../../src/cli/reports/next-command.js';
 import { osUser } from '../../src/cli/input/option-parsers.js';
 import { askPerson } from '../../src/tools/built-in/workflow-tools.js';
 import { commandLine, type CommandEnd } from '../support/command.js';
@@ -197,4 +198,28 @@ test('a "yes" without the digest is refused in one sentence, with the command th
   await type(['send', id, 'yes', ...place, '--digest', digest ?? '']);
   await desk.statusWhere(handle, ({ status }) => status === 'waiting_message');
   expect(desk.done).toEqual(['pay 5']);
+});
+
+test('a command that was printed for another shell prints commands with its variables', async () => {
+  desk.script([{ pay: { euros: 5 } }, 'Done.']);
+  const { handle, requests } = await desk.asked({ agent: 'clerk', message: 'go' });
+  const variables = {
+    PERDURE_HOME: program.folder,
+    PERDURE_SERVER: 'own',
+    PERDURE_TASK_QUEUE: desk.rig.taskQueue,
+    TEMPORAL_ADDRESS: inject('temporalAddress'),
+  };
+  const hint = runnableTextElsewhere({ options: {}, env: variables }, requests[0]?.fix ?? '');
+  const [, given = '', words = ''] = /^((?:\w+=\S+ )+)\S+ perdure (.*)$/.exec(hint) ?? [];
+  const pairs = given.trim().split(' ');
+  const env = Object.fromEntries(pairs.map((pair) => pair.split(/=(.*)/)));
+  const { code, stderr } = await program.here(words.split(' '), { env }).ended;
+  expect({ code, stderr }).toMatchObject({ code: 0 });
+  const all = Object.entries(variables).map((pair) => pair.join('='));
+  expect(stderr).toContain(
+    `Follow it with: ${[...all, 'PERDURE_HINTS=full', 'npx perdure attach'].join(' ')} `,
+  );
+  await desk.end(handle);
+  const missing = await program.here(['status', 'none'], { env }).ended;
+  expect(missing.stderr).toContain(`${all[0]} ${all[1]} ${all[2]} ${all[3]} PERDURE_HINTS=full`);
 });

@@ -368,7 +368,7 @@ describe('perdure as an MCP server', () => {
     expect(fixesOf(requests).join('\n')).toContain('then call decide with request "r1"');
     // A command works in the client's folder and shell only if it names the place.
     const { text } = await (await allRunsServer()).call('agent_status', { id });
-    const place = `PERDURE_HOME=${join(folder, 'home')} TEMPORAL_ADDRESS=${inject('temporalAddress')}`;
+    const place = `PERDURE_HOME=${join(folder, 'home')} TEMPORAL_ADDRESS=${inject('temporalAddress')} PERDURE_HINTS=full`;
     expect(text).toContain(`decide: ${place} node ${program} `);
     expect(text).toMatch(/perdure\.js \w+ --task-queue/);
     const yes = () => ({ id, message: 'yes', operation_id: randomUUID() });

@@ -342,7 +342,7 @@ describe('formats', () => {
 
   test('include the server and queue in a command to copy', () => {
     const options = { address: 'host:7233', taskQueue: "it's mine", json: true };
-    expect(nextCommand({ options }, 'attach x')).toMatch(
+    expect(nextCommand({ options, env: {} }, 'attach x')).toMatch(
       / attach x --address host:7233 --task-queue 'it'\\''s mine'$/,
     );
   });

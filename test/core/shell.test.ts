@@ -68,7 +68,7 @@ describe('a printed command', () => {
   });
 
   test('puts its options before an id that looks like one', () => {
-    const context = { options: { address: 'host:7233', namespace: 'a b' } };
+    const context = { env: {}, options: { address: 'host:7233', namespace: 'a b' } };
     const line = nextCommandAbout(context, ['inbox', '--json', 'r1', '--full']);
     expect(line).toMatch(/ inbox --full --address host:7233 --namespace 'a b' -- --json r1$/);
   });

@@ -295,7 +295,7 @@ describe('a command in a message', () => {
 
   test('names this program where it is printed: the list of named commands is complete', () => {
     const texts = named.map(([, words]) => `perdure ${words.join(' ')}`);
-    const kept = texts.filter((text) => runnableText({ options: {} }, text) === text);
+    const kept = texts.filter((text) => runnableText({ options: {}, env: {} }, text) === text);
     expect([...new Set(kept)]).toEqual([]);
   });
 

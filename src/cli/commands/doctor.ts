@@ -110,7 +110,7 @@ async function examine(
   const workerCommand = (queue: string, isOwn: boolean): string => {
     if (isOwn) return nextCommandAbout(context, ['worker']);
     const { config: _, ...place } = options;
-    return nextCommandAbout({ options: { ...place, taskQueue: queue } }, ['worker']);
+    return nextCommandAbout({ env, options: { ...place, taskQueue: queue } }, ['worker']);
   };
   const place = {
     env,

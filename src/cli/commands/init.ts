@@ -44,9 +44,10 @@ async function writeConfig(context: CliContext): Promise<ExitCode> {
   context.note('Try it:');
   // The configuration now sets the queue, so the commands below need no flag for it.
   const { taskQueue: _, ...options } = context.options;
-  context.note(`  ${nextCommand({ options }, `run ${AGENT} "What is in this folder?"`)}`);
+  const here = { options, env: context.env };
+  context.note(`  ${nextCommand(here, `run ${AGENT} "What is in this folder?"`)}`);
   context.note(
-    `  ${nextCommand({ options }, 'dev')}   to run a worker that reloads when the code changes`,
+    `  ${nextCommand(here, 'dev')}   to run a worker that reloads when the code changes`,
   );
   context.note(
     '  npm install --save-dev typescript vitest @types/node && npx tsc && npx vitest run   to check types and run the first test',

@@ -68,14 +68,14 @@ export function needsWorker({ status }: { readonly status: RunStatusName | RunPh
 
 /** Notes that no worker is running, and how to start one: a sentence without a period. */
 export function noteMissingWorker(
-  { note, options }: Pick<CliContext, 'note' | 'options'>,
+  { note, ...place }: Pick<CliContext, 'note' | 'options' | 'env'>,
   { isUp, missing, taskQueue, text }: WorkerPresence,
   hint: string,
 ): void {
   if (isUp) return;
   // The command would start a worker of this build, which cannot continue the run.
   if (missing !== undefined) {
-    return note(`No worker can continue the run: ${runnableText({ options }, text)}.`);
+    return note(`No worker can continue the run: ${runnableText(place, text)}.`);
   }
   note(`No worker is running on task queue "${visible(taskQueue)}": ${text}. ${hint}`);
 }

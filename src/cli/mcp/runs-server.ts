@@ -32,7 +32,11 @@ import { findServedAgent } from '../../temporal/pollers.js';
 import { askRun } from '../../updates/ask.js';
 import { cancelTurn, resolveRequests } from '../../updates/decide.js';
 import { createRunInput, startRun } from '../../updates/start.js';
-import { errorCode, runnableStatusElsewhere } from '../reports/next-command.js';
+import {
+  errorCode,
+  runnableStatusElsewhere,
+  runnableTextElsewhere,
+} from '../reports/next-command.js';
 import { escapeJson, show } from '../../core/text/text.js';
 import { redactJsonText } from '../../secrets/redact.js';
 import {
@@ -44,18 +48,21 @@ import {
   servedRun,
 } from './owner.js';
 
-const withErrorCode = failuresAs((error) => ({
-  message: error instanceof Error ? error.message : String(error),
-  code: errorCode(error),
-}));
+/** Makes failed results of errors, whose commands can be pasted in the client's shell. */
+const failuresOf = (access: RunsAccess): ReturnType<typeof failuresAs> =>
+  failuresAs((error) => ({
+    message: runnableTextElsewhere(access, error instanceof Error ? error.message : String(error)),
+    code: errorCode(error),
+  }));
 
 /** Adds the tools that read runs. They need no worker. */
 function addReadTools(server: McpServer, access: RunsAccess): void {
+  const withErrorCode = failuresOf(access);
   const { archive } = access;
   const readStatus = async (named: string): Promise<RunStatus> => {
     const { client, id } = await servedRun(access, named);
     const status = toRunStatus(await readRun(client, id, { archive }), Date.now());
-    return access.canDecide ? withDecideTools(status) : runnableStatusElsewhere(access, status);
+    return runnableStatusElsewhere(access, access.canDecide ? withDecideTools(status) : status);
   };
   server.registerTool(
     'agent_status',
@@ -98,10 +105,9 @@ async function withinSeconds<T>(
 }
 
 /** Adds the tools that list and start agents. */
-function addStartTools(
-  server: McpServer,
-  { agents, taskQueue, client, ensureWorker, owner }: RunsAccess,
-): void {
+function addStartTools(server: McpServer, access: RunsAccess): void {
+  const { agents, taskQueue, client, ensureWorker, owner } = access;
+  const withErrorCode = failuresOf(access);
   const names = agents.map(({ name }) => name).join(', ');
   /** A worker elsewhere may have other agents. */
   const problemElsewhere = async (agent: string): Promise<string | null> => {
@@ -190,6 +196,7 @@ type SendInput = Omit<z.infer<typeof decidingSend>, 'answers'> &
 
 /** Adds the tools that send messages to runs and cancel them. */
 function addControlTools(server: McpServer, access: RunsAccess): void {
+  const withErrorCode = failuresOf(access);
   const { ensureWorker, canDecide } = access;
   server.registerTool(
     'agent_send',
@@ -255,6 +262,7 @@ function rethrowInToolTerms(error: unknown): never {
  * They exist only if an option enables them, because they let the MCP client approve.
  */
 function addDecideTools(server: McpServer, access: RunsAccess): void {
+  const withErrorCode = failuresOf(access);
   server.registerTool(
     'list_requests',
     RUN_TOOLS.list_requests,
@@ -262,7 +270,8 @@ function addDecideTools(server: McpServer, access: RunsAccess): void {
       const { client, id } = await servedRun(access, named);
       const { pending } = withDecideTools(toRunStatus(await readRun(client, id), Date.now()));
       const requests = await withAllArguments(pending, access.blobs);
-      return toolResult({ id, requests: requests.map((one) => shownToModel(id, one)) });
+      const runnable = (text: string): string => runnableTextElsewhere(access, text);
+      return toolResult({ id, requests: requests.map((one) => shownToModel(id, one, runnable)) });
     }),
   );
   server.registerTool(

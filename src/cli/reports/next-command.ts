@@ -29,33 +29,30 @@ const PLACE_OPTIONS = [
   ['taskQueue', '--task-queue'],
 ] as const satisfies readonly (readonly [keyof GlobalOptions, string])[];
 
+/** What printed commands depend on. */
+type Place = Pick<CliContext, 'options' | 'env'>;
+
 /**
  * Returns a command line to copy. It runs the program as this process was run, on the same server
  * and queue.
  */
-export function nextCommand({ options }: Pick<CliContext, 'options'>, command: string): string {
-  const flags = placeFlags(options).map((flag) => shellWord(flag));
-  return [programName(), command, ...flags].join(' ');
+export function nextCommand(place: Place, command: string): string {
+  const flags = placeFlags(place.options).map((flag) => shellWord(flag));
+  return [programFor(place), command, ...flags].join(' ');
 }
 
 /** Returns a command line of words, which are quoted for the shell. */
-export function nextCommandOf(
-  { options }: Pick<CliContext, 'options'>,
-  [command = '', ...rest]: readonly string[],
-): string {
-  const words = [...rest, ...placeFlags(options)];
-  return shellLine({ program: `${programName()} ${command}`, operands: [], options: words });
+export function nextCommandOf(place: Place, [command = '', ...rest]: readonly string[]): string {
+  const words = [...rest, ...placeFlags(place.options)];
+  return shellLine({ program: `${programFor(place)} ${command}`, operands: [], options: words });
 }
 
 /**
  * Returns a command line about a run or a schedule. `words`: the command, the id, further operands,
  * and the options. An id may be any text, also one that looks like an option.
  */
-export function nextCommandAbout(
-  { options }: Pick<CliContext, 'options'>,
-  words: readonly string[],
-): string {
-  return commandLine(programName(), words, placeFlags(options));
+export function nextCommandAbout(place: Place, words: readonly string[]): string {
+  return commandLine(programFor(place), words, placeFlags(place.options));
 }
 
 /**
@@ -68,7 +65,7 @@ export async function nextCommandFor(
 ): Promise<string> {
   const here = await context.taskQueue();
   const options = here === taskQueue ? context.options : { ...context.options, taskQueue };
-  return nextCommandAbout({ options }, words);
+  return nextCommandAbout({ options, env: context.env }, words);
 }
 
 /** Returns the flags that select the server, the queue, the configuration, and the permissions. */
@@ -106,32 +103,48 @@ function programName({ near = true }: { readonly near?: boolean } = {}): string 
 }
 
 /** Returns a text in which each command can be pasted: it names this program and the same place. */
-export function runnableText({ options }: Pick<CliContext, 'options'>, text: string): string {
-  const flags = placeFlags(options).map((flag) => shellWord(flag));
-  return withProgram(text, programName(), flags);
+export function runnableText(place: Place, text: string): string {
+  const flags = placeFlags(place.options).map((flag) => shellWord(flag));
+  return withProgram(text, programFor(place), flags);
 }
 
 /** Returns a status whose commands can be pasted. */
-export function runnableStatus<Status extends RunStatus>(
-  context: Pick<CliContext, 'options'>,
-  status: Status,
-): Status {
-  return withTexts(status, (text) => runnableText(context, text));
+export function runnableStatus<Status extends RunStatus>(place: Place, status: Status): Status {
+  return withTexts(status, (text) => runnableText(place, text));
 }
 
 /**
- * Like `runnableStatus`, for a reader in another shell, as that of a chat client is: it has neither this
- * process's folder nor its variables.
+ * Like `runnableText`, for a reader in another shell, as that of a chat client is: it has neither this
+ * process's folder nor its variables. The commands that such a command prints carry the variables,
+ * too.
  */
-export function runnableStatusElsewhere<Status extends RunStatus>(
-  { options, env }: Pick<CliContext, 'options' | 'env'>,
-  status: Status,
-): Status {
+export function runnableTextElsewhere({ options, env }: Place, text: string): string {
   const { config } = options;
   const place = typeof config === 'string' ? { ...options, config: resolve(config) } : options;
-  const flags = placeFlags(place).map((flag) => shellWord(flag));
-  const program = [...placeVariables(options, env), programName({ near: false })].join(' ');
-  return withTexts(status, (text) => withProgram(text, program, flags));
+  return runnableText({ options: place, env: { ...env, [HINTS]: FULL } }, text);
+}
+
+/** Like `runnableStatus`, with `runnableTextElsewhere`. */
+export function runnableStatusElsewhere<Status extends RunStatus>(
+  place: Place,
+  status: Status,
+): Status {
+  return withTexts(status, (text) => runnableTextElsewhere(place, text));
+}
+
+/**
+ * The variable that says that the others were set for this command alone, so that each command that
+ * it prints needs them, too.
+ */
+const HINTS = 'PERDURE_HINTS';
+const FULL = 'full';
+
+/** Returns the words before a command: those that start the program, after the variables it needs. */
+function programFor({ options, env }: Place): string {
+  if (env[HINTS] !== FULL) return programName();
+  const variables = placeVariables(options, env);
+  const mark = variables.length === 0 ? [] : [`${HINTS}=${FULL}`];
+  return [...variables, ...mark, programName({ near: false })].join(' ');
 }
 
 /** The variables that select the server and the stores, without secrets. */
@@ -139,6 +152,7 @@ const PLACE_VARIABLES: Readonly<Record<string, keyof GlobalOptions | null>> = {
   PERDURE_HOME: null,
   PERDURE_SERVER: null,
   PERDURE_STORE: null,
+  PERDURE_TASK_QUEUE: 'taskQueue',
   TEMPORAL_ADDRESS: 'address',
   TEMPORAL_NAMESPACE: 'namespace',
   TEMPORAL_CONFIG_FILE: null,
@@ -148,7 +162,7 @@ const PLACE_VARIABLES: Readonly<Record<string, keyof GlobalOptions | null>> = {
 const PATHS = new Set(['PERDURE_HOME', 'TEMPORAL_CONFIG_FILE', 'TEMPORAL_CLI_PATH']);
 
 /** Returns the assignments before a command that select the same place, except what an option selects. */
-function placeVariables(options: GlobalOptions, env: CliContext['env']): readonly string[] {
+function placeVariables(options: GlobalOptions, env: Place['env']): readonly string[] {
   return Object.entries(PLACE_VARIABLES).flatMap(([name, option]) => {
     const value = env[name];
     if (!value || (option !== null && options[option] !== undefined)) return [];
@@ -159,10 +173,10 @@ function placeVariables(options: GlobalOptions, env: CliContext['env']): readonl
 
 /** Returns requests whose commands can be pasted. */
 export function runnableFixes<One extends { readonly fix: string }>(
-  context: Pick<CliContext, 'options'>,
+  place: Place,
   requests: readonly One[],
 ): readonly One[] {
-  return requests.map((one) => ({ ...one, fix: runnableText(context, one.fix) }));
+  return requests.map((one) => ({ ...one, fix: runnableText(place, one.fix) }));
 }
 
 interface StatusReading {
@@ -218,7 +232,7 @@ export function reportError(
   }: { readonly env: NodeJS.ProcessEnv; readonly json: boolean; readonly options?: GlobalOptions },
 ): ExitCode {
   const text = redactMessage(error instanceof Error ? error.message : String(error));
-  const message = runnableText({ options }, text);
+  const message = runnableText({ options, env }, text);
   // Commander has already written its own errors to stderr.
   if (!(error instanceof CommanderError)) process.stderr.write(`error: ${printable(message)}\n`);
   if (json) {
