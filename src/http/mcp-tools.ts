@@ -30,6 +30,20 @@ const operationId = z
   .max(200)
   .describe('an id that you choose, new for each new operation; repeating it has no second effect');
 
+/** The open requests of a run. */
+const pendingAnswer = z
+  .array(
+    z.object({
+      request: z.string(),
+      kind: z.string(),
+      call: z.string().nullable(),
+      tool: z.string().nullable(),
+      shown: z.string().describe('what it is about, in one line'),
+      fix: z.string(),
+    }),
+  )
+  .describe("what needs a person's decision; `fix` is the command, or the tool");
+
 /** The output of `agent_status`. */
 const statusAnswer = z.object({
   id: z.string(),
@@ -44,24 +58,13 @@ const statusAnswer = z.object({
   step: z.number(),
   queued: z.number().describe('messages that wait for a turn'),
   doing: z.string().nullable(),
-  pending: z
-    .array(
-      z.object({
-        request: z.string(),
-        kind: z.string(),
-        call: z.string().nullable(),
-        tool: z.string().nullable(),
-        shown: z.string().describe('what it is about, in one line'),
-        fix: z.string(),
-      }),
-    )
-    .describe("what needs a person's decision; `fix` is the command, or the tool"),
+  pending: pendingAnswer,
 });
 
 /** The output of `agent_result`. */
 const resultAnswer = z.object({
   id: z.string(),
-  done: z.boolean().describe('false: the turn is not over; ask again'),
+  done: z.boolean().describe('false: the turn is not over; act on `message`, or ask again'),
   status: z
     .string()
     .describe(
@@ -71,6 +74,7 @@ const resultAnswer = z.object({
   answer: z.string().nullable(),
   output: z.unknown().describe('the typed value, for agents with an output'),
   message: z.string().nullable().describe('what went wrong, or what the run waits for'),
+  pending: pendingAnswer,
   steps: z.number(),
   cost_usd: z.number().nullable(),
 });
@@ -95,6 +99,21 @@ export function toStatusAnswer(status: RunStatus): z.infer<typeof statusAnswer> 
 export function toPending(request: Request): z.infer<typeof statusAnswer>['pending'][number] {
   const { id, kind, call = null, tool = null, fix } = request;
   return { request: id, kind, call, tool, shown: visible(presentRequest(request).headline), fix };
+}
+
+/**
+ * Returns the status of a run whose message also says what lets it go on, if nothing is wrong: a run
+ * that is paused is resumed, and one without a message gets one.
+ */
+export function withNextAct<Status extends RunStatus>(status: Status): Status {
+  const { id, message, outcome } = status;
+  if (message !== null) return status;
+  if (status.status === 'paused') {
+    const command = commandLine('perdure', ['resume', id]);
+    return { ...status, message: `the run is paused; a person resumes it with: ${command}` };
+  }
+  if (status.status !== 'waiting_message' || outcome !== null) return status;
+  return { ...status, message: 'the run waits for its first message; send it with agent_send' };
 }
 
 /**
@@ -128,6 +147,7 @@ export function endedAnswer(id: string, outcome: Outcome): z.infer<typeof result
     answer,
     output,
     message: error ?? null,
+    pending: [],
     steps,
     cost_usd: usage.costUsd,
   };
@@ -138,6 +158,7 @@ export function unfinishedAnswer({
   status,
   reason,
   message,
+  pending,
   step,
   usage,
 }: RunStatus): z.infer<typeof resultAnswer> {
@@ -150,6 +171,7 @@ export function unfinishedAnswer({
     answer: null,
     output: null,
     message,
+    pending: pending.map(toPending),
     steps: step,
     cost_usd: costUsd,
   };
@@ -238,7 +260,8 @@ export const RUN_TOOLS = {
   agent_result: {
     description:
       "Waits for a run's answer (of an open run: of its newest turn) and returns it. " +
-      'If done is false, the run is still working; ask again.',
+      'It also returns, with done: false, as soon as the run waits for a person, a message, or a fix: ' +
+      '`message` says what to do. If the run is still working, ask again.',
     inputSchema: z.strictObject({
       id: runId,
       wait_seconds: z

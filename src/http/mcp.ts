@@ -1,7 +1,9 @@
 import type { McpServer } from '@modelcontextprotocol/server';
 import type { Hono } from 'hono';
 import { withAllArguments } from '../client/requests.js';
+import { resultUnlessResting } from '../client/until-resting.js';
 import { InputError } from '../core/errors.js';
+import { withProgram, withTexts } from '../core/requests/commands.js';
 import { type RunStatus, isOpenStatus } from '../core/state/status.js';
 import { ownVersion } from '../storage/files.js';
 import { type Place, openRun } from './access.js';
@@ -23,6 +25,7 @@ import {
   toolResult,
   unfinishedAnswer,
   withDecideTools,
+  withNextAct,
 } from './mcp-tools.js';
 
 /** The path of the MCP server. */
@@ -97,11 +100,13 @@ function answering({ log }: Pick<ToolParts, 'log'>): ReturnType<typeof failuresA
 }
 
 function addRunTools(server: McpServer, parts: ToolParts): void {
-  const { handlers, caller, canDecide } = parts;
+  const { place, handlers, caller, canDecide } = parts;
   const tool = answering(parts);
   const readStatus = async (run: string): Promise<RunStatus> => {
     const status = await handlers.getRun({ run }, caller);
-    return canDecide && status.rights.includes('decide') ? withDecideTools(status) : status;
+    const isDecider = canDecide && status.rights.includes('decide');
+    const shown = withNextAct(isDecider ? withDecideTools(status) : status);
+    return withTexts(shown, (text) => withProgram(text));
   };
   server.registerTool(
     'agent_list',
@@ -135,7 +140,10 @@ function addRunTools(server: McpServer, parts: ToolParts): void {
       if (!isOpenStatus(now.status) && now.outcome !== null) {
         return toolResult(endedAnswer(id, now.outcome));
       }
-      const { outcome } = await handlers.getResult({ run: id, wait }, { ...caller, signal });
+      const options = { known: now, signal };
+      const outcome = await resultUnlessResting(place.client, options, async (until) => {
+        return (await handlers.getResult({ run: id, wait }, { ...caller, signal: until })).outcome;
+      });
       if (outcome !== null) return toolResult(endedAnswer(id, outcome));
       return toolResult(unfinishedAnswer(await readStatus(id)));
     }),

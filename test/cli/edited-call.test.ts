@@ -72,6 +72,7 @@ test('an interrupt while the run waits for a decision says so, and how to see it
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- all that the report uses
   const context = {
     options: { json: false },
+    env: {},
     note: (line: string) => notes.push(line),
     taskQueue: () => Promise.resolve('q'),
   } as unknown as CliContext;

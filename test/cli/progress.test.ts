@@ -186,6 +186,7 @@ describe('the live line', () => {
     const notes: string[] = [];
     const context = {
       options: {},
+      env: {},
       note: (text: string) => notes.push(text),
       taskQueue: async () => 'q',
     } as unknown as CliContext;
@@ -212,6 +213,7 @@ describe('the live line', () => {
     const notes: string[] = [];
     const context = {
       options: {},
+      env: {},
       note: (line: string) => notes.push(line),
       taskQueue: async () => 'q',
     } as unknown as CliContext;

@@ -126,6 +126,28 @@ test('a principal sees and starts what its rights say, and a run of others is un
   await desk.client.cancel(id);
 });
 
+test('a result is not awaited while the run itself waits', async () => {
+  const ann = await connect('ann');
+  const start = { agent: 'desk', open: true, operation_id: operation() };
+  const { id } = (await call(ann, 'agent_start', start)).value;
+  const result = async () =>
+    (await call(ann, 'agent_result', { id, wait_seconds: 300 })).value as Answer;
+  expect(await result()).toMatchObject({
+    done: false,
+    status: 'waiting_message',
+    message: 'the run waits for its first message; send it with agent_send',
+  });
+  await desk.client.pause(id);
+  const message = `the run is paused; a person resumes it with: npx perdure resume ${id}`;
+  await call(ann, 'agent_send', { id, message: 'pay 31', operation_id: operation() });
+  expect(await result()).toMatchObject({ done: false, status: 'paused', message });
+  expect((await call(ann, 'agent_status', { id })).value).toMatchObject({ message });
+  await desk.client.resume(id);
+  // The request is raised while the result is awaited, or just before.
+  expect(await result()).toMatchObject({ status: 'waiting_decision', pending: [{ tool: 'pay' }] });
+  await call(ann, 'agent_cancel', { id });
+});
+
 test('no client decides, unless the server lets it and its principal has the right', async () => {
   const { id, request } = await desk.asking(23, 'bob');
   const decision = { id, request: request.id, digest: request.digest, as: 'approve' };
@@ -137,9 +159,13 @@ test('no client decides, unless the server lets it and its principal has the rig
   // Without the tools for decisions, a person decides in the terminal of a project.
   const [waiting] = (await call(ann, 'agent_status', { id })).value['pending'];
   expect(waiting.fix).toMatch(/^npx perdure approve pay-\S+ r1 --digest [0-9a-f]{12}$/);
-  expect((await call(ann, 'agent_result', { id, wait_seconds: 0 })).value['message']).toMatch(
-    /; decide: npx perdure approve pay-\S+ r1 --digest /,
-  );
+  // It returns at once, not after the seconds that it may wait.
+  expect((await call(ann, 'agent_result', { id, wait_seconds: 300 })).value).toMatchObject({
+    done: false,
+    status: 'waiting_decision',
+    message: expect.stringMatching(/; decide: npx perdure approve pay-\S+ r1 --digest /) as string,
+    pending: [{ request: 'r1', fix: waiting.fix }],
+  });
   const { body: read } = await desk.send(`/v1/runs/${id}`);
   expect([read.pending[0].fix, read.message]).toEqual([
     waiting.fix,

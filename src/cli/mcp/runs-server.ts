@@ -7,6 +7,7 @@ import { agentProblem, servedAgentProblem } from '../../client/fork-run.js';
 import { withAllArguments } from '../../client/requests.js';
 import { nameRun } from '../../client/run-ids.js';
 import { toRunStatus, waitForResult } from '../../client/status.js';
+import { resultUnlessResting } from '../../client/until-resting.js';
 import { IdTakenError, InputError } from '../../core/errors.js';
 import type { RunInput } from '../../core/input/input.js';
 import { type RunStatus, isOpenStatus } from '../../core/state/status.js';
@@ -26,6 +27,7 @@ import {
   toolResult,
   unfinishedAnswer,
   withDecideTools,
+  withNextAct,
 } from '../../http/mcp-tools.js';
 import { ownVersion } from '../../storage/files.js';
 import { findServedAgent } from '../../temporal/pollers.js';
@@ -62,7 +64,8 @@ function addReadTools(server: McpServer, access: RunsAccess): void {
   const readStatus = async (named: string): Promise<RunStatus> => {
     const { client, id } = await servedRun(access, named);
     const status = toRunStatus(await readRun(client, id, { archive }), Date.now());
-    return runnableStatusElsewhere(access, access.canDecide ? withDecideTools(status) : status);
+    const shown = withNextAct(access.canDecide ? withDecideTools(status) : status);
+    return runnableStatusElsewhere(access, shown);
   };
   server.registerTool(
     'agent_status',
@@ -78,8 +81,10 @@ function addReadTools(server: McpServer, access: RunsAccess): void {
       if (!isOpenStatus(now.status) && now.outcome !== null) {
         return toolResult(endedAnswer(id, now.outcome));
       }
-      const outcome = await withinSeconds(seconds, mcpReq.signal, (signal) =>
-        waitForResult(client, id, { signal, archive }),
+      const outcome = await withinSeconds(seconds, mcpReq.signal, (within) =>
+        resultUnlessResting(client, { known: now, signal: within }, (signal) =>
+          waitForResult(client, id, { signal, archive }),
+        ),
       );
       return toolResult(
         outcome === null ? unfinishedAnswer(await readStatus(id)) : endedAnswer(id, outcome),
