@@ -130,8 +130,7 @@ test('a result is not awaited while the run itself waits', async () => {
   const ann = await connect('ann');
   const start = { agent: 'desk', open: true, operation_id: operation() };
   const { id } = (await call(ann, 'agent_start', start)).value;
-  const result = async () =>
-    (await call(ann, 'agent_result', { id, wait_seconds: 300 })).value as Answer;
+  const result = async () => (await call(ann, 'agent_result', { id, wait_seconds: 300 })).value;
   expect(await result()).toMatchObject({
     done: false,
     status: 'waiting_message',
