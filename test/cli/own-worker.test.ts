@@ -102,6 +102,31 @@ test('a run of an agent that the configuration lacks is followed, and no worker 
   expect(outcome).toMatchObject({ status: 'completed', answer: 'read' });
 }, 60_000);
 
+test.each([[['serve', '--port', '0']], [['worker']]])(
+  '%s notes open runs whose agent the configuration lacks',
+  async (words) => {
+    const taskQueue = `applications-${randomUUID()}`;
+    const id = `r-${randomUUID()}`;
+    const args = [{ agent: 'reviewer', message: 'x' }];
+    const handle = await rig.client.workflow.start('agent', { taskQueue, workflowId: id, args });
+    const place = [
+      '--no-config',
+      '--address',
+      inject('temporalAddress'),
+      '--task-queue',
+      taskQueue,
+    ];
+    const serving = command.here([...words, ...place]);
+    await serving.prints(
+      `Task queue "${taskQueue}" has open runs of reviewer, which this configuration does not have (${id})`,
+    );
+    serving.interrupt();
+    expect(await serving.ended).toMatchObject({ code: 0 });
+    await handle.terminate();
+  },
+  60_000,
+);
+
 describe('an agent of a worker of the own, without a configuration', () => {
   const reporter = defineAgent({ name: 'reporter', instructions: 'x', model: 'm' });
   const models = { m: { call: async () => replyText('all is well') } };

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFile } from 'node:fs/promises';
+import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
@@ -76,6 +76,20 @@ test('a run on the embedded server has a page while its command runs', async (co
   await expect(fetch(url)).rejects.toThrow('fetch failed');
   expect(faults).toEqual([]);
   await page.close();
+});
+
+test('a command of a configuration without the agent of the run names a console without a worker', async () => {
+  const env = { PERDURE_HOME: await homes.freshHome(), PERDURE_SERVER: 'own' };
+  await rm(join(command.folder, 'go'), { force: true });
+  await writeFile(join(command.folder, 'perdure.config.ts'), CONFIG);
+  const running = command.start(['run', 'held', 'hello', '--id', 'theirs'], { env });
+  await running.prints('model m');
+  const attached = command.start(['attach', 'theirs', '--no-config'], { env });
+  await attached.prints('Console, while this command runs');
+  await writeFile(join(command.folder, 'go'), '');
+  const { stderr } = await attached.ended;
+  expect(stderr).toMatch(/See it in the console with: .* serve --no-worker --no-config$/m);
+  expect((await running.ended).stderr).toMatch(/See it in the console with: .* serve$/m);
 });
 
 test('a command whose output is JSON serves no page', async () => {

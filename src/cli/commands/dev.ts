@@ -26,6 +26,7 @@ import {
   watchEventLoop,
 } from '../hosting/dev-process.js';
 import { awaitServer, catchInterrupt, hostWorker } from '../hosting/hosting.js';
+import { noteLackedRuns } from '../hosting/lacked-runs.js';
 import { metricsPlace } from '../hosting/metrics.js';
 import { PORT, type Serving, startServing } from '../hosting/serving.js';
 import { noteServer } from '../hosting/server-notes.js';
@@ -232,6 +233,8 @@ async function runWorker(context: CliContext, options: WorkerCommandOptions): Pr
   );
   if (live !== null) context.note(`Live stream: GET ${live.url}/runs/ID/events`);
   if (deployed !== null) context.note(buildLine(deployed));
+  // A worker of a deployment serves only the runs that are routed to its build.
+  if (deployed === null) await noteLackedRuns(context, taskQueue);
   const serving = await serveConsole(context, options);
   if (context.options.json) {
     const build = deployed && {

@@ -99,7 +99,7 @@ export const run: Command<RunOptions> = {
     import('../../worker/create-worker.js').catch(() => undefined);
     noteServer(context, await context.server());
     const client = await context.client();
-    return await withHostedWorker(context, { taskQueue }, async (host) => {
+    return await withHostedWorker(context, { taskQueue, agent: input.agent }, async (host) => {
       const started = await start(context, client, { input, taskQueue, place });
       const until = input.open ? { turn: 1 } : 'end';
       const followed = { ...started, ...host, joined: null, retriedUpTo: 0, until } as const;
@@ -289,7 +289,7 @@ export const fork: Command<ForkCommandOptions> = {
       await requireWorker(context, opened, 'fork --detach');
       return await reportStarted(context, opened.run, await startFork(context, opened, options));
     }
-    return await withHostedWorker(context, { taskQueue }, async (host) => {
+    return await withHostedWorker(context, { taskQueue, agent }, async (host) => {
       const started = await startFork(context, opened, options);
       context.note(`run ${visible(started.id)} is forked from run ${visible(options.run)}`);
       const until = open ? { turn: 1 } : 'end';

@@ -7,6 +7,7 @@ import { awaitServer, catchInterrupt, createHosting } from '../hosting/hosting.j
 import { PORT, asUsage, startServing } from '../hosting/serving.js';
 import { visible } from '../../core/state/summaries.js';
 import { findServedAgent } from '../../temporal/pollers.js';
+import { noteLackedRuns } from '../hosting/lacked-runs.js';
 import { metricsPlace } from '../hosting/metrics.js';
 import { noteServer } from '../hosting/server-notes.js';
 import { osUser } from '../input/option-parsers.js';
@@ -59,7 +60,8 @@ export const serve: Command<ServeCommandOptions> = {
             `${metrics.source}: no metrics, which only a worker in this process exports.`,
           );
         }
-        if (!hosting.isHosting) await noteLacking(context, { agents: config.agents, taskQueue });
+        if (hosting.isHosting) await noteLackedRuns(context, taskQueue);
+        else await noteLacking(context, { agents: config.agents, taskQueue });
       }
       if (context.options.json) context.out(JSON.stringify({ url: serving.url }));
       const { died } = hosting;

@@ -67,10 +67,12 @@ export interface HostedWorker {
   /** Resolves when a worker serves the queue: this process hosts one if no other answers. */
   readonly ready: Promise<void>;
   readonly interrupt: AbortSignal;
+  /** Why this process hosts no worker: one of this configuration would block the run. Null if it may host. */
+  readonly lack: string | null;
 }
 
 /**
- * Ensures that a worker serves the task queue while `work` runs. `agent`: that of an existing run. If
+ * Ensures that a worker serves the task queue while `work` runs. `agent`: that of the run. If
  * the configuration does not have it, no worker is hosted, because it would block the run.
  */
 export async function withHostedWorker<T>(
@@ -84,7 +86,7 @@ export async function withHostedWorker<T>(
   const ready = hosting.ensure();
   ready.catch(() => undefined);
   try {
-    return await work({ taskQueue, hosting, ready, interrupt });
+    return await work({ taskQueue, hosting, ready, interrupt, lack });
   } finally {
     await hosting.stop();
   }

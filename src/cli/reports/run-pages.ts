@@ -11,13 +11,17 @@ export function uiLink({ uiUrl, namespace }: ServerHandle, id: string): string |
 
 /**
  * Prints the link to the run's page in the console, which this process serves until the command ends.
- * Returns the line to print at the end; null if the console is not served.
+ * Returns the line to print at the end; null if the console is not served. `lack`: why a worker of this
+ * configuration would block the run; null if it would not.
  */
-export async function noteConsole(context: CliContext, id: string): Promise<string | null> {
+export async function noteConsole(
+  context: CliContext,
+  { id, lack }: { readonly id: string; readonly lack: string | null },
+): Promise<string | null> {
   const url = await context.console();
   if (url === null) return null;
   context.note(`Console, while this command runs: ${url}/#/run/${encodeURIComponent(id)}`);
-  return `See it in the console with: ${nextCommandOf(context, ['serve'])}`;
+  return `See it in the console with: ${nextCommandOf(context, ['serve', ...(lack === null ? [] : ['--no-worker'])])}`;
 }
 
 /** Keeps the embedded server and the worker up until a key is pressed. */

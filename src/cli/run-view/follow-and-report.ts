@@ -306,6 +306,8 @@ export interface FollowOptions {
 }
 
 interface RunToFollow extends Omit<Watch, 'leaveWhenWaiting' | 'seen'> {
+  /** Why a worker of this configuration would block the run; null if it would not. */
+  readonly lack: string | null;
   /** The id of the message that the command sent to the run. */
   readonly messageId?: string;
 }
@@ -318,7 +320,7 @@ export async function followAndReport(
   run: RunToFollow,
   options: FollowOptions,
 ): Promise<ExitCode> {
-  const later = await noteConsole(context, run.id);
+  const later = await noteConsole(context, run);
   const code = await follow(context, run, options);
   if (later !== null) context.note(later);
   return code;

@@ -1,0 +1,31 @@
+import { listRuns } from '../../client/list.js';
+import { visible } from '../../core/state/summaries.js';
+import type { CliContext } from '../context.js';
+import { agentLack } from '../open-run.js';
+
+/** The most runs that are checked, and the most that the note names. */
+const [CHECKED, NAMED] = [200, 3];
+
+/**
+ * Notes which open runs of a task queue a worker of this configuration blocks, because it does not have their
+ * agents. The worker may still be meant to run, for example after an agent was removed. Never throws.
+ */
+export async function noteLackedRuns(context: CliContext, taskQueue: string): Promise<void> {
+  const client = await context.client();
+  // The worker serves all other runs also if the server cannot list them.
+  const { rows } = await listRuns(client, { all: true, limit: CHECKED }).catch(() => ({
+    rows: [],
+  }));
+  const open = rows.filter((row) => row.closedAt === null && row.taskQueue === taskQueue);
+  const names = [...new Set(open.map(({ agent }) => agent ?? ''))];
+  const lacks = await Promise.all(names.map((agent) => agentLack(context, { agent })));
+  const lacking = names.filter((_, at) => lacks[at] !== null);
+  if (lacking.length === 0) return;
+  const ids = open.flatMap(({ agent, id }) => (lacking.includes(agent ?? '') ? [visible(id)] : []));
+  const more = ids.length > NAMED ? `, and ${ids.length - NAMED} more` : '';
+  context.note(
+    `Task queue "${visible(taskQueue)}" has open runs of ${lacking.map(visible).join(', ')}, which this configuration does not have ` +
+      `(${ids.slice(0, NAMED).join(', ')}${more}). A worker of this configuration blocks them: ` +
+      'start the program that has the agent, and give this project a `taskQueue` of its own.',
+  );
+}
