@@ -118,13 +118,15 @@ function addEvent(view, event) {
     case 'request-raised': {
       view.requests.add(event.request);
       const call = view.calls.get(event.call);
-      if (call) Object.assign(call, { state: 'asks', from: at });
+      if (call) Object.assign(call, { state: 'asks', from: at, request: event.request });
       return push({ type: 'asked', request: event.request, kind: event.kind, why: event.why, to: null });
     }
     case 'request-closed': {
       view.requests.delete(event.request);
       const item = view.items.findLast((one) => one.type === 'asked' && one.request === event.request);
       if (item) Object.assign(item, { to: at, as: event.as, by: event.by, door: event.door });
+      // The time of the call is without the wait for the person, also if it is not executed.
+      for (const call of view.calls.values()) if (call.request === event.request && call.state === 'asks') Object.assign(call, { state: 'planned', from: at });
       return;
     }
     case 'work-blocked':

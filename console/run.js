@@ -37,6 +37,9 @@ function useRun(id) {
 
 const KINDS = { user: 'message', reply: 'model', working: 'model', wrote: 'model', call: 'tool', asked: 'request', node: 'node', blocked: 'blocked', note: 'note', refused: 'refused answer', outcome: 'end of turn', mark: '', turn: '' };
 
+/** A node has ended when all of its items have. */
+const itemsText = ({ done, total }) => `${total} of ${total} ${total === 1 ? 'item' : 'items'}${done < total ? `, ${total - done} failed` : ''}`;
+
 const titleOf = (item) => (item.type === 'call' ? visible(item.call.name) : (item.author ?? KINDS[item.type]));
 
 function labelOf(item) {
@@ -54,7 +57,7 @@ function labelOf(item) {
     case 'blocked':
       return visible(item.text);
     case 'node':
-      return visible([`${item.node}${item.exit ? ` → ${item.exit}` : ''}`, item.items ? `${item.items.done} of ${item.items.total}` : '', ...(item.items?.errors ?? []).map((one) => `item ${one.item}: ${one.message}`)].filter(Boolean).join(' · '));
+      return visible([`${item.node}${item.exit ? ` → ${item.exit}` : ''}`, item.items ? itemsText(item.items) : '', ...(item.items?.errors ?? []).map((one) => `item ${one.item}: ${one.message}`)].filter(Boolean).join(' · '));
     case 'refused':
       return visible(item.problem);
     case 'outcome':

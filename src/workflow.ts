@@ -59,7 +59,7 @@ export type {
 } from './core/definition/definition.js';
 
 // The graph of a run
-export type { RunGraph } from './core/graph/draw.js';
+export type { RunGraph } from './core/graph/describe.js';
 export type { GraphDefinition } from './core/definition/graph-definition.js';
 export type {
   ConfirmedPlan,

@@ -1,3 +1,4 @@
+import { NO_MODEL } from '../core/definition/definition.js';
 import type {
   AgentDefinition,
   McpOmission,
@@ -275,7 +276,7 @@ export function createAgentCatalog(
     const own = agent.tools.tools;
     const none = own.length === 0 && agent.mcp.length === 0;
     const tools = none ? agent.tools : createToolRegistry([...own, ...options.builtIn]);
-    const model = agent.model ?? (needsModel(agent) ? options.defaultModel : 'none');
+    const model = agent.model ?? (needsModel(agent) ? options.defaultModel : NO_MODEL);
     const definition = toAgentDefinition(agent, { model, tools: tools.tools });
     refuseLarge(definition);
     byName.set(agent.name, { definition, tools, agent });

@@ -1,4 +1,5 @@
 import type { GraphDefinition } from '../core/definition/graph-definition.js';
+import { savedItems } from '../core/graph/items.js';
 import { PLAN_REPORT } from '../core/plan/results.js';
 import { type ActionProgress, type PlanProgress, planProgress } from '../core/run/details.js';
 import type { GraphState, NodeVisits, RunState } from '../core/state/state.js';
@@ -130,10 +131,8 @@ function deciderAt({ decisions }: RunState, at: Place): Pick<NodeEnded, 'by' | '
 /** Returns how many items of an `each` there were, by the field that it saves; nothing for any other node. */
 function itemsOf(state: RunState, name: string, values: JsonObject): Pick<NodeEnded, 'items'> {
   const graph = graphOf(state);
-  const node = graph && findNode(graph, name);
-  const field = node?.kind === 'each' ? node.save : undefined;
-  const saved = field === undefined ? undefined : values[field];
-  if (!Array.isArray(saved)) return {};
+  const saved = savedItems(graph && findNode(graph, name), values);
+  if (saved === null) return {};
   const done = saved.filter((item) => isObject(item) && item['ok'] === true).length;
   const errors = saved.flatMap((one: unknown, at) => {
     const error = isObject(one) && one['ok'] === false ? one['error'] : undefined;

@@ -34,7 +34,7 @@ export type {
   EndedTurnOf,
   EventOf,
 } from './reader/run-view.js';
-export { repliesIn, visitKey } from './reader/visits.js';
+export { repliesIn, visitKey, waitedByNode } from './reader/visits.js';
 export type { NodeWork } from './reader/visits.js';
 
 /** A run, as projected from its history. */

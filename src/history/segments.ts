@@ -11,7 +11,13 @@ import {
 } from '../temporal/server-answers.js';
 import { decodeEvents } from './decode-event.js';
 import type { History, HistoryEvent } from './history-event.js';
-import { type EventOf, type Projection, project, writtenByNewer } from './projection.js';
+import {
+  type EventOf,
+  type Projection,
+  project,
+  waitedByNode,
+  writtenByNewer,
+} from './projection.js';
 import { type RunReading, readArchivedSegment } from './read-run.js';
 
 /** An earlier segment of a run. */
@@ -67,6 +73,22 @@ export async function readSegments(
     runId = segment.previousRunId;
   }
   return { segments, lost: null };
+}
+
+/**
+ * Returns how long a run waited for people in the ended visits of each node of its graph, in ms, over all
+ * segments that are kept. Rejects with an `ArchiveError` if the archive is needed and cannot be read.
+ */
+export async function readWaited(
+  source: { readonly client: Client; readonly archive: Archive },
+  run: Pick<RunReading, 'id' | 'events' | 'view'>,
+): Promise<ReadonlyMap<string, number>> {
+  const { state, visits } = run.view;
+  const isWhole = state === null || state.segments === 1 || state.graph === undefined;
+  const segments = isWhole
+    ? [visits]
+    : (await readSegments(source, run)).segments.map((events) => project(events).visits);
+  return waitedByNode(segments, state?.graph?.at ?? null);
 }
 
 function assertReadable(id: string, events: readonly HistoryEvent[]): void {

@@ -4,11 +4,11 @@ import { type SeesRow, listRuns } from '../client/list.js';
 import { storedFilter } from '../client/decision-methods.js';
 import { listRequests } from '../client/requests.js';
 import type { Right } from '../config.js';
-import { InputError, NoRunError } from '../core/errors.js';
-import { drawRun, toMermaid } from '../core/graph/draw.js';
+import { InputError } from '../core/errors.js';
+import { readDrawing } from '../history/run-drawing.js';
+import { toMermaid } from '../core/graph/draw.js';
 import { toLimits } from '../core/input/input.js';
 import { withProgram, withTexts } from '../core/requests/commands.js';
-import { isLoaded } from '../core/rules/limits.js';
 import type { RunState } from '../core/state/state.js';
 import { canonicalJson, sha256Hex } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
@@ -278,11 +278,7 @@ function readHandlers(place: Place, open: OpenFor): Pick<Handlers, ReadNames> {
     },
     async getGraph({ run }, caller) {
       const { agent, id } = await open(run, 'read', caller);
-      const { state } = (await readRun(place.client, id, { archive: place.archive })).view;
-      if (state === null || !isLoaded(state)) {
-        throw new NoRunError(`run "${run}" has no graph yet: no worker has loaded its agent`);
-      }
-      const drawing = drawRun(state, 'here');
+      const drawing = await readDrawing(place, { run, id });
       return { agent, mermaid: toMermaid(drawing), ...drawing };
     },
     async listRequests(filter, { principal, signal }) {

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { promisify } from 'node:util';
 import { Client } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
+import { ownReason } from '../../src/core/state/status.js';
 import type { Agent } from '../../src/agents/agent.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { list, type ListOptions } from '../../src/cli/commands/list.js';
@@ -164,7 +165,7 @@ describe('with the search attributes in the namespace', () => {
     expect(await rows({ ...all, idPrefix: `${prefix}_` })).toEqual([]);
   });
 
-  test('the table, --json, and client.list have the same fields and words', async () => {
+  test('the table, --json, and client.list have the same fields and words, without the reason of a last turn', async () => {
     const { stdout, stderr, code } = await ask({ agent: name });
     expect({ stderr, code }).toEqual({ stderr: '', code: 0 });
     const json = await rows({ agent: name });
@@ -182,7 +183,7 @@ describe('with the search attributes in the namespace', () => {
         id,
         who,
         status,
-        reason ?? '-',
+        ownReason({ status, reason }) ?? '-',
         time(startedAt),
         time(closedAt),
       ]),

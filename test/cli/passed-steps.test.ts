@@ -256,5 +256,7 @@ test('a text that is cut in the line of a node ends with …', () => {
   expect(failed).toBe(`node n · failed · ${`error: ${message}`.slice(0, 79)}…`);
   const items = { done: 0, total: 1, errors: [{ item: 1, message }] };
   const each = nodeLine({ ...end, exit: 'some_failed', items }, paint);
-  expect(each).toBe(`node n · exit some_failed · 0 of 1 item · item 1: ${message.slice(0, 79)}…`);
+  expect(each).toBe(
+    `node n · exit some_failed · 1 of 1 item, 1 failed · item 1: ${message.slice(0, 79)}…`,
+  );
 });

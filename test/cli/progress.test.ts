@@ -282,6 +282,10 @@ describe('the header', () => {
     expect(lines).toEqual([expect.stringMatching(/^run x\/1 · http/), 'model m']);
   });
 
+  test('names no model for a run that calls none', () => {
+    expect(shown(viewOf(begun(config({ model: 'none' }))))).toHaveLength(1);
+  });
+
   test('does not wait long for the model, and never presents the demo model as an LLM', () => {
     const state = begun(config({ model: 'demo' }));
     const lines = shown(null, viewOf(null), viewOf(state), viewOf(state));

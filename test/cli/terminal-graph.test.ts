@@ -83,7 +83,7 @@ test.skipIf(!hasTerminal)(
     desk.script(['{"ok":true}']);
     const handle = await desk.rig.start({ agent: 'sorter', message: 'go' });
     const terminal = await attached(handle.workflowId);
-    await terminal.isShown('node all · 2 of 3 items');
+    await terminal.isShown('node all · 2 of 3 items, 1 failed');
     gate.barrier.release();
     await desk.end(handle);
     expect(await terminal.exit()).toBe(0);
@@ -92,7 +92,7 @@ test.skipIf(!hasTerminal)(
     expect(model).toBe('model script');
     expect(linesOf(terminal, /^node /)).toEqual([
       'node sort · done · 2 attempts in all',
-      'node all · done · 2 of 3 items · item 2: tool_error: two is even',
+      'node all · done · 3 of 3 items, 1 failed · item 2: tool_error: two is even',
       'node check · done · 1 model call',
       'node pay · failed · tool_error: no money',
     ]);

@@ -103,7 +103,7 @@ describe('the lines of an open run', () => {
     const pay = { node: 'pay', visit: 1, since: 0 };
     const first = [visits('each', 'done', 1_200), visits('sort', 'else', 0)];
     expect(stepLines(graphView({ values: saved, at: pay, visited: first }))).toEqual([
-      'node each · done · 1 of 2 items · item 2: declined: odd · 1.2 s',
+      'node each · done · 2 of 2 items, 1 failed · item 2: declined: odd · 1.2 s',
       'node sort · exit else',
     ]);
     const error = { node: 'pay', type: 'declined', message: 'no money' };
@@ -120,7 +120,7 @@ describe('the lines of an open run', () => {
     const other = follower(createStepLines(paint, fixes));
     other(graphView({ values: saved, at: { ...each, visit: 2 }, visited: first }));
     expect(other(graphView({ values: saved, at: null, visited: again }))).toEqual([
-      'node each · done · 1 of 2 items · item 2: declined: odd · 1.0 s',
+      'node each · done · 2 of 2 items, 1 failed · item 2: declined: odd · 1.0 s',
     ]);
     // A reader who comes late knows only the time of both visits.
     const late = follower(createStepLines(paint, fixes));

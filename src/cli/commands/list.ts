@@ -4,6 +4,7 @@ import { type ListFilter, assertListFilter } from '../../client/list-filter.js';
 import { listRuns } from '../../client/list.js';
 import { type OpenRequest, listRequests } from '../../client/requests.js';
 import type { RunRow } from '../../client/run-row.js';
+import { ownReason } from '../../core/state/status.js';
 import { toRunStatus } from '../../client/status.js';
 import { InputError } from '../../core/errors.js';
 import { visible } from '../../core/state/summaries.js';
@@ -202,6 +203,7 @@ const FIELDS = [
 function table(given: readonly RunRow[]): readonly string[] {
   const rows = given.map((row) => ({
     ...row,
+    reason: ownReason(row),
     ...(row.givenTenant !== undefined && { tenant: row.givenTenant }),
   }));
   const hasTenants = rows.some(({ tenant }) => tenant !== undefined);

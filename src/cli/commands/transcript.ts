@@ -2,14 +2,8 @@ import { toAgentDefinition, withCalled } from '../../agents/agent-definition.js'
 import type { Agent } from '../../agents/agent.js';
 import { toRunStatus } from '../../client/status.js';
 import type { GraphDefinition } from '../../core/definition/graph-definition.js';
-import {
-  type Drawing,
-  drawGraph,
-  drawLoop,
-  drawRun,
-  runGraph,
-  toMermaid,
-} from '../../core/graph/draw.js';
+import { type Drawing, drawGraph, drawLoop, drawRun, toMermaid } from '../../core/graph/draw.js';
+import { runGraph } from '../../core/graph/describe.js';
 import { isLoaded } from '../../core/rules/limits.js';
 import { type PlanProgress, planProgress } from '../../core/run/details.js';
 import type { GraphState } from '../../core/state/state.js';
@@ -26,6 +20,7 @@ import {
   readTurns,
   withFullText,
 } from '../../history/run-transcript.js';
+import { readWaited } from '../../history/segments.js';
 import type { Archive } from '../../storage/blob-store.js';
 import { nearestFirst } from '../../validation/check-options.js';
 import {
@@ -292,7 +287,7 @@ function unknownName(name: string, agents: readonly Agent[]): UsageError {
 }
 
 async function graphOfRun(context: CliContext, id: string): Promise<GraphOutput> {
-  const { run } = await openRun(context, id, { archive: true });
+  const { client, run } = await openRun(context, id, { archive: true });
   const { state } = run.view;
   if (state === null || !isLoaded(state)) {
     throw new CommandError(
@@ -303,6 +298,8 @@ async function graphOfRun(context: CliContext, id: string): Promise<GraphOutput>
   const { status } = toRunStatus(run, Date.now());
   const plan = planProgress(state);
   const isExecuting = currentNode(state)?.kind === 'execute' && plan !== null;
+  const { archive } = await context.stores();
+  const waited = await readWaited({ client, archive }, run);
   const count = isExecuting ? `, ${plan.done} of ${plan.actions.length} done` : '';
   return {
     agent: run.agent,
@@ -310,7 +307,7 @@ async function graphOfRun(context: CliContext, id: string): Promise<GraphOutput>
     definition: state.config.definition.graph ?? null,
     state: runGraph(state)?.state ?? null,
     plan,
-    drawing: drawRun(state, `${hereText(status)}${count}`),
+    drawing: drawRun(state, { here: `${hereText(status)}${count}`, waited }),
   };
 }
 

@@ -1,4 +1,5 @@
 import { type OpenRequest, isIdle } from '../../client/requests.js';
+import { NO_MODEL } from '../../core/definition/definition.js';
 import type { FinishedTurn } from '../../core/state/state.js';
 import { statusText } from '../../core/state/status.js';
 import { visible } from '../../core/state/summaries.js';
@@ -8,6 +9,7 @@ import type { Outcome } from '../../core/transcript/outcome.js';
 import { type FollowedRun, nextTarget } from '../../history/follow-history.js';
 import { endOfRun } from '../../history/pending-work.js';
 import type { Projection } from '../../history/projection.js';
+import { runMs } from '../../history/run-time.js';
 import type { ServerHandle } from '../../server/server-settings.js';
 import type { ReplayResult } from '../../worker/bundle.js';
 import { type CliContext, EXIT, type ExitCode } from '../context.js';
@@ -53,9 +55,7 @@ export async function reportEnd(context: CliContext, run: EndedRun): Promise<Exi
   const end = endOfRun({ terminatedWhy: '', ...run });
   if (end === null) throw new Error(`run ${visible(id)} has not ended`);
   const { outcome, reason } = end;
-  // The first event of a later segment is not the start of the run.
-  const startedAt = view.state?.startedAt || view.startedAt;
-  const tookMs = view.ended && startedAt !== null ? view.ended.at - startedAt : 0;
+  const tookMs = runMs(view) ?? 0;
   const line = { ...outcome, reason, id, runId };
   return await report(context, { outcome, reason, tookMs, title: '', line });
 }
@@ -178,11 +178,11 @@ function runLine(server: ServerHandle, id: string, paint: Palette): string {
 
 /**
  * Returns the model as text; null until the definition is loaded, which takes longer with tools of
- * MCP servers. The demo model must never be mistaken for an LLM.
+ * MCP servers, and for an agent that calls no model. The demo model must never be mistaken for an LLM.
  */
 export function modelText(view: Projection | null): string | null {
   const model = view?.state?.config.definition.model ?? '';
-  if (model === '') return null;
+  if (model === '' || model === NO_MODEL) return null;
   return model === 'demo' ? 'demo model (code, not an LLM)' : `model ${visible(model)}`;
 }
 

@@ -9,6 +9,8 @@ import type {
   UserMessage,
 } from '../../core/transcript/messages.js';
 import { formatBytes, visible, actorText } from '../../core/state/summaries.js';
+import { NO_MODEL } from '../../core/definition/definition.js';
+import { itemsText } from '../../core/graph/items.js';
 import { printable } from '../../core/text/text.js';
 import type { PlacedNodeStep, TurnRecord } from '../../history/run-transcript.js';
 import {
@@ -94,9 +96,9 @@ function nodeStepLines(step: PlacedNodeStep, paint: Palette): readonly string[] 
       return [`${nodeLine(step, paint)} · ${time}`];
     case 'items-ended': {
       const { node, done, failed, total } = step;
-      const failures = failed === 0 ? '' : ` · ${paint.red(`${failed} failed`)}`;
+      const items = itemsText({ ended: done, failed, total });
       return [
-        `${paint.bold(`node ${visible(node)}`)} · item ${done} of ${total}${failures} · ${time}`,
+        `${paint.bold(`node ${visible(node)}`)} · ${failed > 0 ? paint.red(items) : items} · ${time}`,
       ];
     }
     case 'node-replied':
@@ -259,7 +261,7 @@ export function turnLines(turns: readonly TurnRecord[], paint: Palette): readonl
     const end = status === reason ? status : `${status} (${reason})`;
     return [
       paint.bold(`turn ${turn} · ${end} · ${formatDateTime(at)}`),
-      `  ${visible(agent)} ${definition.slice(0, HASH_CHARACTERS)}, model ${visible(model)}`,
+      `  ${visible(agent)} ${definition.slice(0, HASH_CHARACTERS)}${model === NO_MODEL ? '' : `, model ${visible(model)}`}`,
       ...(Object.keys(settings).length === 0 ? [] : [`  ${printable(JSON.stringify(settings))}`]),
       `  ${formatCount(steps, 'step')} · ${formatUsage(usage)}`,
       ...reports.map(({ type, attempt, message }) =>

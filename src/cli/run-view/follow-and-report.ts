@@ -15,6 +15,7 @@ import { createStepEmitter } from '../../history/emit-steps.js';
 import { type Projection, waitingFor } from '../../history/projection.js';
 import type { RunReading } from '../../history/read-run.js';
 import type { StreamEvent } from '../../live/stream.js';
+import { subscribe } from './subscribe.js';
 import { type CliContext, CommandError, type ExitCode } from '../context.js';
 import { palette } from '../format/format.js';
 import type { Hosting } from '../hosting/hosting.js';
@@ -126,7 +127,13 @@ async function watchRun(
     if (joined !== null) {
       lines.add((watch.joined?.events ?? []).flatMap(createStepEmitter(runId)));
       const past = lines.take(joined);
-      for (const line of watch.knowsPast ? [] : lastLines(past, paint)) screen.line(line);
+      if (!watch.knowsPast) {
+        for (const line of [
+          ...(await earlierLines(context, watch, joined)),
+          ...lastLines(past, paint),
+        ])
+          screen.line(line);
+      }
     }
     if (context.isTty) {
       const onEvent = (event: StreamEvent): void => {
@@ -159,6 +166,18 @@ async function watchRun(
     ticker.stop();
     screen.close();
   }
+}
+
+/** Returns the line for what a joined run did before its newest segment, which is not shown. */
+async function earlierLines(
+  context: CliContext,
+  { id, taskQueue }: Pick<Watch, 'id' | 'taskQueue'>,
+  { state }: Projection,
+): Promise<readonly string[]> {
+  const { segments = 1 } = state ?? {};
+  if (segments === 1) return [];
+  const read = await nextCommandFor(context, { taskQueue }, ['transcript', id]);
+  return [`The run is in segment ${segments}; read what it did before with: ${read}`];
 }
 
 /** Collects the steps of a run until their lines are shown. */
@@ -263,38 +282,6 @@ async function serverGone(
     `The Temporal server at ${address} no longer answers (${cause.message}). ` +
     `It keeps everything that the run has recorded. When the server is back, run: ${next}`;
   return new NoServerError(message, { cause });
-}
-
-/** Subscribes to the live stream of a run, as far as its workers serve it. Never throws. */
-async function subscribe(
-  { home, env }: Pick<CliContext, 'home' | 'env'>,
-  client: Client,
-  {
-    id,
-    signal,
-    onEvent,
-    unreachable,
-  }: {
-    readonly id: string;
-    readonly signal: AbortSignal;
-    readonly onEvent: (event: StreamEvent) => void;
-    readonly unreachable: (why: string) => void;
-  },
-): Promise<void> {
-  try {
-    const [{ createRunStreams }, { liveWorkers, readLiveHosts }] = await Promise.all([
-      import('../../live/run-streams.js'),
-      import('../../live/live-workers.js'),
-    ]);
-    const { payloadCodecs: codecs } = client.options.loadedDataConverter;
-    const feeds = createRunStreams(client, {
-      sources: [liveWorkers(home, { hosts: readLiveHosts(env), codecs })],
-      unreachable,
-    });
-    for await (const event of feeds.read(id, { after: 'now', signal })) onEvent(event);
-  } catch {
-    // The caller follows the run itself and reports errors.
-  }
 }
 
 /** How far a command follows a run. */

@@ -7,6 +7,8 @@ import { isOpenStatus, statusName, statusText, type RunStatus } from '../../core
 import { visible, actorText } from '../../core/state/summaries.js';
 import { stepOfLimit } from '../../core/state/turn-definition.js';
 import { headOf, printable } from '../../core/text/text.js';
+import { runMs, startOfRun } from '../../history/run-time.js';
+import { NO_MODEL } from '../../core/definition/definition.js';
 import { modelText } from '../reports/report-run.js';
 import { leftLines } from './step-lines.js';
 import {
@@ -88,6 +90,7 @@ function agentLine({ view }: RunReading, { agent }: RunStatus): string {
   const model = modelText(view);
   const name = agent === '' ? 'not named in the input' : visible(agent);
   if (model !== null) return `${name}, ${model}`;
+  if (view.state?.config.definition.model === NO_MODEL) return name;
   return `${name} (${view.ended === null ? 'not loaded yet' : 'never loaded'})`;
 }
 
@@ -137,21 +140,15 @@ function queueLine({ queued }: RunStatus): string | null {
   return queued === 0 ? null : `${formatCount(queued, 'message')} waiting for a turn`;
 }
 
-/** Returns when a run started that the server has deleted: Unix time in ms. */
-function archivedStart({ events: [first], view }: RunReading): number {
-  // The start of a later segment is not the start of the run.
-  const isLater = first?.type === 'started' && first.previousRunId !== '';
-  return (isLater && view.state?.startedAt) || (first?.at ?? 0);
-}
-
 function timeLine({ run, status, now }: StatusView): string {
   const { description } = run;
-  const closeTime = description?.closeTime;
-  const startedAt = description === null ? archivedStart(run) : startOf(description).getTime();
+  const startedAt =
+    description === null ? (startOfRun(run.view) ?? 0) : startOf(description).getTime();
+  const tookMs = runMs(run.view);
   const started = `${formatDateTime(startedAt)}, ${formatAgo(startedAt, now)}`;
   const segments = status.segments > 1 ? `; in ${formatCount(status.segments, 'segment')}` : '';
-  if (closeTime === undefined) return `${started}${segments}`;
-  return `${started}; ended after ${formatDuration(closeTime.getTime() - startedAt)}${segments}`;
+  if (tookMs === null) return `${started}${segments}`;
+  return `${started}; ended after ${formatDuration(tookMs)}${segments}`;
 }
 
 /** Lists messages that were recorded without a worker and refused by the run later. */

@@ -1,3 +1,4 @@
+import { itemsText } from '../../core/graph/items.js';
 import { presentRequest } from '../../core/requests/presentation.js';
 import { isClosingText } from '../../core/rules/documents.js';
 import type { ActionProgress } from '../../core/run/details.js';
@@ -185,9 +186,10 @@ function itemParts(
   const reasons = errors.map(({ item, message }) =>
     paint.red(`item ${item}: ${visible(shorten(message, MAX_MESSAGE))}`),
   );
-  const more = total - done - errors.length;
+  const failed = total - done;
+  const more = failed - errors.length;
   const rest = errors.length > 0 && more > 0 ? [`${more} more failed`] : [];
-  return [`${done} of ${formatCount(total, 'item')}`, ...reasons, ...rest];
+  return [itemsText({ ended: total, failed, total }), ...reasons, ...rest];
 }
 
 /** Returns the parts about the model calls, steps, and attempts of a node's visit. */

@@ -1,5 +1,6 @@
 import type { Client } from '@temporalio/client';
 import { isIdle } from '../../client/requests.js';
+import { itemsText } from '../../core/graph/items.js';
 import { presentRequest } from '../../core/requests/presentation.js';
 import { planProgress } from '../../core/run/details.js';
 import type { RunState } from '../../core/state/state.js';
@@ -12,7 +13,7 @@ import {
   nodeOfCall,
   stepOfLimit,
 } from '../../core/state/turn-definition.js';
-import { type InFlight, type Projection, waitingFor } from '../../history/projection.js';
+import { type InFlight, type Projection, visitKey, waitingFor } from '../../history/projection.js';
 import { describeWorkflow } from '../../temporal/server-answers.js';
 import type { CliContext } from '../context.js';
 import {
@@ -73,7 +74,7 @@ export function liveLine(
     ...nodeTexts(state).map((text) => paint.cyan(text)),
     ...(isWaiting
       ? waits.map((text) => paint.yellow(text))
-      : [...doing(inFlight, state.config.definition.model), elapsed(inFlight, now)]),
+      : [...doing(inFlight, state.config.definition.model), elapsed(view, inFlight, now)]),
     ...attempted
       .filter(({ attempt }) => attempt > 1)
       .map((attempt) => paint.yellow(`${isWaiting ? 'notice: ' : ''}${attemptText(attempt)}`)),
@@ -133,7 +134,7 @@ function nodeTexts(state: RunState): readonly string[] {
   if (node === undefined) return [];
   const name = visible(`node ${node.name}`);
   const items = itemProgress(state);
-  if (items !== null) return [name, `${items.done} of ${formatCount(items.total, 'item')}`];
+  if (items !== null) return [name, itemsText({ ...items, ended: items.done })];
   const plan = node.kind === 'execute' ? planProgress(state) : null;
   if (plan === null) return [name];
   return [name, `${plan.done} of ${formatCount(plan.actions.length, 'action')}`];
@@ -162,8 +163,20 @@ function doing(all: readonly InFlight[], model: string): readonly string[] {
   ];
 }
 
-/** Returns how long the oldest activity in flight has been running. */
-function elapsed(inFlight: readonly InFlight[], now: number): string {
+/**
+ * Returns how long the work has been running: the visit of a node that does many things one after another,
+ * without its waits for people, or else the oldest activity in flight.
+ */
+function elapsed(
+  { state, visits }: Pick<Projection, 'state' | 'visits'>,
+  inFlight: readonly InFlight[],
+  now: number,
+): string {
+  const place = state?.graph?.at;
+  const isMany = state !== null && ['each', 'execute'].includes(currentNode(state)?.kind ?? '');
+  if (place && isMany) {
+    return formatDuration(now - place.since - (visits.get(visitKey(place))?.waitedMs ?? 0));
+  }
   return formatDuration(now - Math.min(...inFlight.map(({ at }) => at)));
 }
 

@@ -199,6 +199,9 @@ export interface McpOmission {
   readonly message: string;
 }
 
+/** The name of the model of an agent that calls none, such as a graph of functions. */
+export const NO_MODEL = 'none';
+
 /**
  * What happens at a limit: the turn ends with a closing model call, with a composed answer, or as
  * failed, or the run asks a person to raise the limit.

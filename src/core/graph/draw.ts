@@ -3,7 +3,9 @@ import { END } from '../definition/node-data.js';
 import type { GraphDefinition } from '../definition/graph-definition.js';
 import { type GraphNode, aboutNode, drawnAs } from '../definition/node-kinds.js';
 import type { ToolDefinition } from '../definition/tool-definition.js';
-import type { GraphState, NodeVisits, RunState, GraphPlace } from '../state/state.js';
+import { runGraph } from './describe.js';
+import { type ItemCount, itemsByNode, itemsText } from './items.js';
+import type { GraphState, NodeVisits, RunState } from '../state/state.js';
 import { visible } from '../state/summaries.js';
 import { formatDuration } from '../text/text.js';
 
@@ -36,8 +38,10 @@ interface DrawnNode {
   readonly mark?: 'visited' | 'failed' | 'here' | 'unvisited';
   /** Number of visits; absent if there were none. */
   readonly visits?: number;
-  /** Total time of all ended visits in ms; absent if none has ended. */
+  /** Total time of all ended visits in ms, without waits for people; absent if none has ended. */
   readonly ms?: number;
+  /** The items of an `each`: those of the visit under way, or else of the last one. */
+  readonly items?: ItemCount;
   /** The caller's note for the run's current node, such as `waits here`. */
   readonly note?: string;
 }
@@ -66,6 +70,9 @@ interface Overlay {
   readonly state: GraphState;
   /** The note for the run's current node, such as `waits here`. */
   readonly here?: string;
+  readonly items?: ReadonlyMap<string, ItemCount>;
+  /** How long the run waited for people in the ended visits of each node, in ms. */
+  readonly waited?: ReadonlyMap<string, number>;
 }
 
 /** Returns the drawing of a graph. With `overlay`, a run's visits are marked. */
@@ -130,14 +137,16 @@ interface EdgeContext {
 type Marks = Pick<DrawnNode, 'mark' | 'visits' | 'ms' | 'note'>;
 
 function marksOf(name: string, overlay: Overlay, visited: NodeVisits | undefined): Marks {
-  const { state, here } = overlay;
+  const { state, here, waited } = overlay;
+  const items = overlay.items?.get(name);
   const place = state.at?.node === name ? state.at : null;
   const total = Math.max(visited?.total ?? 0, place?.visit ?? 0);
   const ended = place === null ? total : total - 1;
   return {
     mark: place === null ? (total === 0 ? 'unvisited' : endMark(visited)) : 'here',
     ...(total > 0 && { visits: total }),
-    ...(ended > 0 && visited && { ms: visited.ms }),
+    ...(ended > 0 && visited && { ms: Math.max(0, visited.ms - (waited?.get(name) ?? 0)) }),
+    ...(items !== undefined && { items }),
     ...(place !== null && here !== undefined && { note: here }),
   };
 }
@@ -242,26 +251,19 @@ function limitEdges(onLimit: OnLimit, closing: DrawnNode | null): readonly Drawn
   ];
 }
 
-/** A run's pinned graph, and the run's position in it. */
-export interface RunGraph {
-  readonly definition: GraphDefinition;
-  readonly state: GraphState;
-}
-
-/** Returns the graph of a run; null if its agent has none, or if no worker has loaded it yet. */
-export function runGraph({ config, graph }: RunState): RunGraph | null {
-  const { graph: definition } = config.definition;
-  if (definition === undefined || graph === undefined) return null;
-  return { definition, state: graph };
-}
-
 /**
  * Returns the drawing of a run's graph, marked with the run's visits, or that of the agent's loop.
- * `here`: the note for the run's current node.
+ * `here`: the note for the run's current node. `waited`: how long it waited for people, by node.
  */
-export function drawRun(state: RunState, here: string): Drawing {
+export function drawRun(
+  state: RunState,
+  { here, waited }: { readonly here: string; readonly waited: ReadonlyMap<string, number> },
+): Drawing {
   const graph = runGraph(state);
-  if (graph !== null) return drawGraph(graph.definition, { state: graph.state, here });
+  if (graph !== null) {
+    const overlay = { state: graph.state, here, waited, items: itemsByNode(state) };
+    return drawGraph(graph.definition, overlay);
+  }
   const { definition } = state.config;
   // The run has not begun its first turn.
   if (definition.graph !== undefined) return drawGraph(definition.graph);
@@ -310,9 +312,12 @@ function classOf({ kind, mark }: DrawnNode): string | undefined {
 
 function nodeLine(node: DrawnNode): string {
   const [open, close] = shapeOf(node.kind);
-  const { label, about, note = '' } = node;
+  const { label, about, items, note = '' } = node;
+  const progress = items === undefined ? '' : itemsText(items);
   const own = [label, about === label ? '' : about].map(mermaidText);
-  const shown = [...own, visitText(node), mermaidText(note)].filter((text) => text !== '');
+  const shown = [...own, visitText(node), progress, mermaidText(note)].filter(
+    (text) => text !== '',
+  );
   return `${node.id}${open}${shown.join('<br/>')}${close}`;
 }
 
@@ -346,49 +351,4 @@ function mermaidText(text: string): string {
     .trim()
     .replaceAll(/\s+/g, ' ')
     .replaceAll(UNSAFE, (character) => `#${character.codePointAt(0) ?? 0};`);
-}
-
-/** Maximum number of nodes in the line of visited nodes. */
-const MAX_NODES = 8;
-
-/**
- * Returns up to two lines for people about a run's position in its graph: the current node, and the
- * nodes visited in this turn (between turns: in the last one). `now`: Unix time in ms; null:
- * without times. For example: `node ask, visit 2, for 3.0 s` and `done: load, sort`.
- */
-export function describeGraph(
-  { definition, state }: RunGraph,
-  now: number | null,
-): readonly string[] {
-  const labels = new Map(definition.nodes.map(({ name, label }) => [name, label]));
-  const named = (name: string): string => {
-    const label = labels.get(name);
-    return visible(label === undefined ? name : `${name} (${label})`);
-  };
-  const done = state.visited.flatMap((visited) => {
-    const times = timesLeft(visited, state.at);
-    if (times === 0) return [];
-    return [times === 1 ? visible(visited.node) : `${visible(visited.node)} ${times}×`];
-  });
-  const left = done.length - MAX_NODES;
-  const shown = left > 0 ? [`${left} more`, ...done.slice(-MAX_NODES)] : done;
-  return [
-    ...(state.at === null ? [] : [placeText(state.at, named, now)]),
-    ...(shown.length === 0 ? [] : [`done: ${shown.join(', ')}`]),
-  ];
-}
-
-function placeText(
-  { node, visit, since }: GraphPlace,
-  named: (name: string) => string,
-  now: number | null,
-): string {
-  const again = visit > 1 ? `, visit ${visit}` : '';
-  const time = now === null ? '' : `, for ${formatDuration(now - since)}`;
-  return `node ${named(node)}${again}${time}`;
-}
-
-/** Returns the number of a node's ended visits in the turn. */
-function timesLeft({ node, inTurn }: NodeVisits, at: GraphPlace | null): number {
-  return Math.max(0, at?.node === node ? inTurn - 1 : inTurn);
 }

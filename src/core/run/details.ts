@@ -1,4 +1,4 @@
-import { type RunGraph, runGraph, describeGraph } from '../graph/draw.js';
+import { type RunGraph, describeGraph, runGraph } from '../graph/describe.js';
 import { actionOf } from '../plan/plan-batch.js';
 import { planIn } from '../plan/plan.js';
 import type { RunState } from '../state/state.js';

@@ -64,9 +64,20 @@ export function statusText({
   readonly status: RunStatusName;
   readonly reason: string | null;
 }): string {
-  // The reason of any other open run is that of its last turn.
-  const hasReason = !isOpenStatus(status) || status === 'blocked' || status === 'waiting_decision';
-  return !hasReason || reason === null || reason === status ? status : `${status} (${reason})`;
+  const own = ownReason({ status, reason });
+  return own === null || own === status ? status : `${status} (${own})`;
+}
+
+/** Returns the reason for a status; null for an open run whose reason is that of its last turn. */
+export function ownReason({
+  status,
+  reason,
+}: {
+  readonly status: RunStatusName;
+  readonly reason: string | null;
+}): string | null {
+  const isOwn = !isOpenStatus(status) || status === 'blocked' || status === 'waiting_decision';
+  return isOwn ? reason : null;
 }
 
 /** The answer of query `status`. */

@@ -64,6 +64,23 @@ export function visitKey({
   return `${visit} ${node}`;
 }
 
+/**
+ * Returns how long a run waited for people in the ended visits of each node, given the visits of its
+ * segments. `at`: the visit under way.
+ */
+export function waitedByNode(
+  segments: readonly ReadonlyMap<string, NodeWork>[],
+  at: Parameters<typeof visitKey>[0] | null,
+): ReadonlyMap<string, number> {
+  const waited = new Map<string, number>();
+  for (const [key, { waitedMs }] of segments.flatMap((visits) => [...visits])) {
+    if (at !== null && key === visitKey(at)) continue;
+    const node = key.slice(key.indexOf(' ') + 1);
+    waited.set(node, (waited.get(node) ?? 0) + waitedMs);
+  }
+  return waited;
+}
+
 /** Adds work that has ended to the visit of the node under way. */
 export function noteVisit(run: Worked, event: HistoryEvent, { graph }: RunState): void {
   const at = graph?.at;

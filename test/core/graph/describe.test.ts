@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { describeGraph } from '../../../src/core/graph/draw.js';
+import { describeGraph } from '../../../src/core/graph/describe.js';
 import { asking, graphOfNodes, mail, runNode } from './fixture.js';
 
 test('a run at a node is described by node, visit, time, and its actions in the turn', () => {
