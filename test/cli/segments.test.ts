@@ -80,6 +80,7 @@ describe('a command that follows a turn', () => {
     await gate.barrier.reached;
     const follower = perdure('attach', id, '--json');
     await follower.prints(`run ${id}`);
+    await follower.prints('read what it did before with: ');
     gate.barrier.release();
     for (const end of await Promise.all([sender.ended, follower.ended])) {
       expect(JSON.parse(end.stdout)).toMatchObject({

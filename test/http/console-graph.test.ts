@@ -74,7 +74,9 @@ test('a graph has each node it has passed, failed items, and the usage that its 
   const labels = (await page.locator('.step.node .label').allInnerTexts()).map((one) => one.trim());
   expect(labels).toEqual([
     expect.stringMatching(/^write → /),
-    expect.stringMatching(/^check → \S+ · 3 of 3 items, 1 failed · item 2: tool_error: a bad word$/),
+    expect.stringMatching(
+      /^check → \S+ · 3 of 3 items, 1 failed · item 2: tool_error: a bad word$/,
+    ),
     'enough → else',
     expect.stringMatching(/^accept → /),
   ]);
@@ -109,4 +111,20 @@ test('an assistant message that no model of the run wrote says whose it is', asy
   };
   const { items } = addEvents(emptyView(), [added('graph'), added()]);
   expect(items).toMatchObject([{ author: 'answer' }, { author: 'assistant' }]);
+});
+
+test('the time of a call that a person denies is without the wait for them', async () => {
+  const url = new URL('../../console/events.js', import.meta.url).href;
+  const { addEvents, emptyView } = await import(url);
+  const call = { id: 'c1', name: 'pay', arguments: '{}' };
+  const request = { request: 'r1', call: 'c1', kind: 'approval', why: 'a rule' };
+  const result = { callId: 'c1', text: '{}', ok: false };
+  const { items } = addEvents(emptyView(), [
+    { type: 'model-replied', at: 1_000, message: { text: '', calls: [call] } },
+    { type: 'request-raised', at: 1_000, ...request },
+    { type: 'request-closed', at: 61_000, request: 'r1', as: 'deny', by: 'ann' },
+    { type: 'call-finished', at: 61_010, tool: 'pay', message: result },
+  ]);
+  const denied = items.find(({ type }: { type: string }) => type === 'call');
+  expect(denied).toMatchObject({ state: 'failed', from: 61_000, to: 61_010 });
 });
