@@ -42,6 +42,8 @@ export type DurableStep =
    * if there was none, and so is what an earlier segment did. `interrupted`: the turn ended in the
    * node, by no exit of it; `exit` is then the status of the turn, and `ms` is 0. `by`: who decided at
    * the node, if the run asked a person there; `door`: the interface that has verified `by`.
+   * `actions`: the ids of the actions of a plan that a person has chosen by `some`; empty if a node had
+   * a plan without actions to execute.
    */
   | {
       readonly type: 'node-ended';
@@ -60,6 +62,7 @@ export type DurableStep =
       readonly interrupted?: true;
       readonly by?: string;
       readonly door?: string;
+      readonly actions?: readonly string[];
     }
   /**
    * A model has replied to the function of a node (`context.generate`). `item`: the item of an `each`,

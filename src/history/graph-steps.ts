@@ -1,5 +1,6 @@
 import type { GraphDefinition } from '../core/definition/graph-definition.js';
 import { savedItems } from '../core/graph/items.js';
+import { planIn } from '../core/plan/plan.js';
 import { PLAN_REPORT } from '../core/plan/results.js';
 import { type ActionProgress, type PlanProgress, planProgress } from '../core/run/details.js';
 import type { GraphState, NodeVisits, RunState } from '../core/state/state.js';
@@ -54,6 +55,7 @@ export function nodeSteps(
       ...(Object.keys(patch).length > 0 && { patch }),
       ...itemsOf(after, left.node, values),
       ...deciderAt(state ?? after, left),
+      ...actionsOf(after, first, values),
     };
   const ended = first === undefined ? [] : [{ ...first, ...own }, ...passed];
   if (outcome !== null) {
@@ -126,6 +128,20 @@ function deciderAt({ decisions }: RunState, at: Place): Pick<NodeEnded, 'by' | '
         what === 'resolve' && refused === undefined && as !== 'expired' && call.startsWith(begin),
     ) ?? {};
   return { ...(by !== undefined && { by }), ...(door !== undefined && { door }) };
+}
+
+/** Returns the actions that a person has chosen, or that there were none to execute. */
+function actionsOf(
+  state: RunState,
+  { node: name, exit }: NodeEnded,
+  values: JsonObject,
+): Pick<NodeEnded, 'actions'> {
+  const graph = graphOf(state);
+  const node = graph && findNode(graph, name);
+  if ((node?.kind !== 'confirm' && node?.kind !== 'execute') || node.plan === undefined) return {};
+  const actions = planIn(values, node.plan).actions.map(({ id }) => id);
+  const isShown = node.kind === 'confirm' ? exit === 'some' : actions.length === 0;
+  return isShown ? { actions } : {};
 }
 
 /** Returns how many items of an `each` there were, by the field that it saves; nothing for any other node. */

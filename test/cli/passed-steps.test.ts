@@ -11,7 +11,7 @@ import { createProjector } from '../../src/history/projection.js';
 import { createStepEmitter } from '../../src/history/emit-steps.js';
 import type { HistoryEvent } from '../../src/history/history-event.js';
 import { replyCall, replyText } from '../../src/testing/replies.js';
-import { answer, approveSome, runInMemory } from '../../src/testing.js';
+import { answer, approveSome, deny, runInMemory } from '../../src/testing.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { ToolError } from '../../src/tools/errors.js';
 import { useSourceBundle } from '../support/memory.js';
@@ -246,6 +246,36 @@ test('a plan that a person has decided has who decided, what, and no node that l
     'node execute · done',
     'node answer · done · 1 model call',
   ]);
+});
+
+test.each([
+  [approveSome(['a1']), 'node confirm · exit some: a1', 'node execute · done'],
+  [deny({ note: 'not now' }), 'node confirm · exit no', 'node execute · no action to execute'],
+])('a plan of one action says what was left of it: %j', async (decision, ...said) => {
+  const add = defineTool({
+    name: 'add',
+    description: 'adds',
+    input: z.object({}),
+    effect: 'keyed',
+    approval: 'always',
+    execute: async () => 'added',
+  });
+  const { history } = await runInMemory(
+    planAndExecute({ name: 'keeper', instructions: 'x', tools: [add] }),
+    {
+      message: 'add one',
+      model: [
+        replyText(JSON.stringify({ actions: [{ id: 'a1', tool: 'add', arguments: {} }] })),
+        replyText('Done.'),
+      ],
+      on: { request: { plan: decision } },
+    },
+  );
+  const steps = (history[0]?.history.events ?? []).map(decodeEvent).flatMap(createStepEmitter('r'));
+  const lines = steps.flatMap((step) =>
+    step.type === 'node-ended' ? [nodeLine(step, paint).split(' · ').slice(0, 2).join(' · ')] : [],
+  );
+  expect(lines.slice(2, 4)).toEqual(said);
 });
 
 test('a text that is cut in the line of a node ends with …', () => {

@@ -177,7 +177,7 @@ describe('a message that names what it answers', () => {
     const ask = said({ request: 'r1', digest });
     expect(askRefusal(state, ask, NOW)).toBeNull();
     const next = after(state, update('ask', ask, 'n', 9));
-    expect(next.decisions).toMatchObject([{ request: 'r1', as: 'answer', id: 'n' }]);
+    expect(next.decisions).toMatchObject([{ request: 'r1', as: 'approve', id: 'n' }]);
     expect(askRefusal(next, ask, { id: 'other', now: 9 })).toMatchObject({ reason: 'decided' });
     expect(after(next, update('ask', ask, 'n', 9)).decisions).toHaveLength(1);
   });

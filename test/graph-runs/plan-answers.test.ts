@@ -99,11 +99,18 @@ describe('a plan that deletes', () => {
     });
     desk.script([plan, other, 'Deleted e9.']);
     const { handle } = await desk.asked({ agent: 'assistant', message: 'clean up' });
-    await desk.decide(handle, { as: 'answer', result: 'edit: only delete e9' });
+    await desk.decide(handle, { as: 'answer', result: 'edit: only delete e9', by: 'ann' });
     const again = await desk.statusWhere(handle, ({ pending }) => pending[0]?.id === 'r2');
     expect(again.pending[0]?.shown).toContain('delete event e9');
     await desk.decide(handle, { as: 'answer', result: ' YES. ' });
-    expect((await desk.end(handle)).outcome.answer).toBe('Deleted e9.');
+    const { outcome, projection } = await desk.end(handle);
+    expect(outcome.answer).toBe('Deleted e9.');
+    expect(projection.state?.decisions).toMatchObject([
+      { as: 'edit', by: 'ann' },
+      { as: 'approve' },
+    ]);
+    const change = projection.messages.find(({ text }) => text === 'only delete e9');
+    expect(change).toMatchObject({ role: 'user', by: 'ann' });
     expect(desk.done).toEqual(['delete e9']);
   });
 

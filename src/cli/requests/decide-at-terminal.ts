@@ -182,10 +182,10 @@ async function send(
   const { run, request } = prompted;
   const { id, digest, kind } = request;
   const isEdit = kind === 'plan' && decided.as === 'answer';
-  const made = { ...decided, request: id, digest, by: osUser() };
+  const decision = { ...decided, request: id, digest, by: osUser() };
   let checking: boolean;
   try {
-    const [receipt] = await resolveRequests(client, run.id, made);
+    const [receipt] = await resolveRequests(client, run.id, decision);
     checking = receipt?.checking === true;
   } catch (error) {
     if (!PerdureError.isInstance(error)) throw error;
@@ -198,7 +198,8 @@ async function send(
     const refused = await refusedAfterCheck(client, prompted, signal);
     if (refused !== null) return refused;
   }
-  context.note(`Decision on request ${visible(id)}: ${isEdit ? 'edit' : decided.as}.`);
+  const made = [isEdit ? 'edit' : decided.as, ...(decided.actions ?? [])].join(' ');
+  context.note(`Decision on request ${visible(id)}: ${visible(made)}.`);
   return null;
 }
 

@@ -178,11 +178,12 @@ function decidedLines({ decisions = [], decisionsTotal }: RunStatus): readonly s
 }
 
 /** Names a decision as the command does, with what it was about. */
-function decisionText({ what, turn, call, request, as, refused }: RecordedDecision): string {
+function decisionText(decision: RecordedDecision): string {
+  const { what, turn, call, request, as, actions = [], refused } = decision;
   const about = [request ?? call, request !== undefined && call !== undefined ? `(${call})` : ''];
   switch (what) {
     case 'resolve':
-      return [as, ...about, refused === undefined ? '' : `· refused: ${refused}`]
+      return [as, ...actions, ...about, refused === undefined ? '' : `· refused: ${refused}`]
         .filter((part) => part !== undefined && part !== '')
         .join(' ');
     case 'cancelTurn':

@@ -138,12 +138,12 @@ type NodeEnd = Extract<DurableStep, { type: 'node-ended' }>;
  * Returns the line for a node that has ended: its exit, its items, its error, its work, and its time.
  */
 export function nodeLine(step: NodeEnd, paint: Palette): string {
-  const { node, exit, ms, patch = {}, items, interrupted } = step;
+  const { node, exit, ms, patch = {}, items } = step;
   const error = Object.values(patch).find((value) => isObject(value) && value['node'] === node);
   const why = exit === 'failed' && isObject(error) ? ` · ${errorLine(error)}` : '';
   return [
     paint.bold(`node ${visible(node)}`),
-    exit === 'failed' ? paint.red(`failed${why}`) : exitText(exit, interrupted) + chosenText(step),
+    exit === 'failed' ? paint.red(`failed${why}`) : exitText(step),
     ...(items === undefined ? [] : itemParts(items, paint)),
     ...workLines(step),
     ...(step.by === undefined ? [] : [`decided by ${actorText(step)}`]),
@@ -163,19 +163,11 @@ export function actionLine(
 }
 
 /** Returns how a node ended. An exit that its author has named, such as `yes`, must not look like an answer. */
-function exitText(exit: string, interrupted = false): string {
-  return exit === 'done' || interrupted ? exit : `exit ${visible(exit)}`;
-}
-
-/** Returns the actions of a plan that a person has chosen; empty for any other exit. */
-function chosenText({ exit, patch = {} }: NodeEnd): string {
-  if (exit !== 'some') return '';
-  const [actions = []] = Object.values(patch).flatMap((value) => {
-    const kept = isObject(value) ? value['actions'] : undefined;
-    return Array.isArray(kept) ? [kept] : [];
-  });
-  const ids = actions.flatMap((one: unknown) => (isObject(one) ? [textField(one, 'id')] : []));
-  return ids.length === 0 ? '' : visible(`: ${ids.join(', ')}`);
+function exitText({ exit, interrupted, actions }: NodeEnd): string {
+  if (interrupted === true) return exit;
+  const ids = actions === undefined || actions.length === 0 ? '' : `: ${actions.join(', ')}`;
+  if (exit !== 'done') return visible(`exit ${exit}${ids}`);
+  return actions === undefined ? exit : 'no action to execute';
 }
 
 /** Returns the parts about the items of an `each`, with why some of them failed. */

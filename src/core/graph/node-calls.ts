@@ -1,6 +1,7 @@
 import type { BudgetName } from '../definition/definition.js';
 import { type GraphNode, nodeEnd, plannedCalls } from '../definition/node-kinds.js';
 import type { NodeEnd as PlainEnd, Planned } from '../definition/node-work.js';
+import { actorOf } from '../input/turn-context.js';
 import { planEnd, readYesOrNo, showPlan } from '../plan/confirm-plan.js';
 import { planCalls, resultsOf } from '../plan/plan-batch.js';
 import { planIn, planValue } from '../plan/plan.js';
@@ -24,6 +25,9 @@ export interface NodeEnd extends Omit<PlainEnd, 'cause'> {
   readonly confirmed?: ConfirmedPlan;
   /** A person's request for another plan; the model reads it as a message. */
   readonly change?: string;
+  /** Who requested it, and the interface that has verified that. */
+  readonly by?: string;
+  readonly door?: string;
   /** A person's note for the model. */
   readonly note?: string;
 }
@@ -71,7 +75,7 @@ function confirmEnd(
   if (node.plan !== undefined) {
     const earlier = keepsEarlierMeaning(state, result ?? {});
     const end = planEnd(state.graph?.values ?? {}, node.plan, { text, expired, earlier });
-    return { ...end, ...noted };
+    return { ...end, ...actorOf(result ?? {}), ...noted };
   }
   return { exit: expired ? 'expired' : (readYesOrNo(text) ?? 'no'), ...noted };
 }

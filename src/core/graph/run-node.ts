@@ -1,6 +1,7 @@
 import { sizeFault } from '../definition/node-work.js';
 import { appendMessage, endTurn, withTurn, failed } from '../state/change.js';
 import { byteLength } from '../input/inbox.js';
+import { actorOf } from '../input/turn-context.js';
 import { answerText, errorIn } from '../text/json.js';
 import type { RunState, GraphState } from '../state/state.js';
 import { type Batch, getOpenBatch } from '../state/turn.js';
@@ -71,7 +72,7 @@ function withAnswer(state: RunState, end: NodeEnd, at: number): RunState {
   const { number } = state.turn;
   if (state.inbox.waiting.some(({ turn, text }) => turn === number && text.includes(change)))
     return known;
-  return appendMessage(known, at, { role: 'user', text: change });
+  return appendMessage(known, at, { role: 'user', text: change, ...actorOf(end) });
 }
 
 /**

@@ -199,6 +199,7 @@ const decision = fields<RecordedDecision>({
   turn: optional(count),
   call: optional(text),
   as: optional(text),
+  actions: optional(list(text)),
   request: optional(text),
   refused: optional(text),
 });

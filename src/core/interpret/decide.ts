@@ -2,7 +2,7 @@ import { actorOf } from '../input/turn-context.js';
 import { findTool } from '../calls/batch.js';
 import { type Verdict, asksNoMore } from '../definition/rules.js';
 import type { CheckDecisionResult, RunFunctionResult } from '../guards/recorded.js';
-import { someText } from '../plan/confirm-plan.js';
+import { readPlanAnswer, shownActions, someText } from '../plan/confirm-plan.js';
 import { askingWork } from '../requests/open-requests.js';
 import { raisedLimits } from '../requests/raise-requests.js';
 import type { Completed, EndOf, RunEvent } from '../run/events.js';
@@ -73,7 +73,10 @@ export function decisionEvents(
   made: Made & { readonly checked?: Checked; readonly madeAt?: number },
 ): readonly RunEvent[] {
   const { at, madeAt = at } = made;
-  const decision = recordOf(work, { ...made, at: madeAt });
+  const decision = {
+    ...recordOf(work, { ...made, at: madeAt }),
+    ...planDecided(state, work, made),
+  };
   return [...effects(state, work, made), { type: 'decision-recorded', decision }];
 }
 
@@ -116,11 +119,13 @@ function effects(
     case 'answer': {
       if (checked?.result === undefined) return [];
       const isOwn = request.kind === 'approval';
+      // The planner reads a change as a message, whose sender is the person.
+      const sender = request.kind === 'plan' ? actorOf(decision) : {};
       const text = isOwn ? `${GIVEN}\n${checked.result.text}` : checked.result.text;
       const answered = succeededCall(call, tool, { ...checked.result, text });
       return [
         ...lossEvents(checked.result),
-        ...finishCall(noted({ ...answered, executed: !isOwn }), at),
+        ...finishCall(noted({ ...answered, ...sender, executed: !isOwn }), at),
       ];
     }
     case 'happened':
@@ -230,6 +235,30 @@ function recordOf({ request, name }: AskingWork, { decision, id, at }: Made): Re
     ...call,
     as,
   };
+}
+
+/** Names the decision about a plan as people see it, with the actions that it chooses. */
+function planDecided(
+  state: RunState,
+  { request, name }: AskingWork,
+  { decision: { as, actions, result } }: Pick<Made, 'decision'>,
+): Pick<RecordedDecision, 'as' | 'actions'> {
+  if (request.kind !== 'plan' || (as !== 'some' && as !== 'answer')) return {};
+  const planned = shownActions(callOfWork(state, name)?.arguments ?? '') ?? [];
+  const text = as === 'some' ? someText(actions) : result;
+  const answer = typeof text === 'string' ? readPlanAnswer(text, planned) : null;
+  switch (answer?.as) {
+    case 'yes':
+      return { as: 'approve' };
+    case 'no':
+      return { as: 'deny' };
+    case 'some':
+      return { as: 'some', actions: answer.ids };
+    case 'edit':
+      return { as: 'edit' };
+    case undefined:
+      return {};
+  }
 }
 
 interface CheckedWork {

@@ -39,6 +39,8 @@ export interface RecordedDecision {
   /** For `resolve`: the request's id and the decision; `expired` if no decision came in time. */
   readonly request?: string;
   readonly as?: string;
+  /** For `some`: the ids of the actions of the plan that it chooses. */
+  readonly actions?: readonly string[];
   /** For `resolve` and `undo`: the call's id. */
   readonly call?: string;
   /** Why a worker rejected the decision; the request stayed open. */

@@ -29,6 +29,9 @@ export interface CallResult {
   readonly denied?: true;
   /** A person's note with the answer to a question of a graph. */
   readonly note?: string;
+  /** Who answered a plan: see `RecordedDecision`. */
+  readonly by?: string;
+  readonly door?: string;
   /** A person decided; see `keepsEarlierMeaning`. */
   readonly patched?: true;
   /** The request for a decision expired. */

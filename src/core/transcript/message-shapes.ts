@@ -350,6 +350,8 @@ export const resultShape = fields<CallResult>({
   acknowledged: optional(yes),
   denied: optional(yes),
   note: optional(text),
+  by: optional(text),
+  door: optional(text),
   patched: optional(yes),
   expired: optional(yes),
   grant: optional(text),
