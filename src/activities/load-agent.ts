@@ -257,13 +257,13 @@ async function createDefinition(
   }
   const { listed, listings } = await listMcpTools(deps, loaded, { definition, refuse: refused });
   const { tools } = knownTools(loaded, listed);
-  const { silent, unchecked } = await mcpRules(deps, {
+  const { silent, notes } = await mcpRules(deps, {
     loaded,
     tools,
     listings,
     left: listed.mcp?.left,
   });
-  for (const text of unchecked) Context.current().log.warn(text);
+  for (const text of notes) Context.current().log.warn(text);
   // The rule would apply to no call, and calls that it is about would be executed without a question.
   if (silent !== null) throw refused(silent);
   return listed;

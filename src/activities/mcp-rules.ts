@@ -27,8 +27,8 @@ interface Listed {
 interface McpRules {
   /** Why a rule can apply to no call, although its server has listed its tools; null if none is. */
   readonly silent: string | null;
-  /** Rules about tools of servers that the run works without. */
-  readonly unchecked: readonly string[];
+  /** Rules about tools of servers that the run works without, and globs that match no call now. */
+  readonly notes: readonly string[];
 }
 
 /**
@@ -75,7 +75,10 @@ export async function mcpRules(
   }
   const [silent = null] = found.flatMap(([owner, { errors }]) => owned(owner, errors));
   const own = found.slice(0, 1);
-  return { silent, unchecked: own.flatMap(([owner, { unchecked }]) => owned(owner, unchecked)) };
+  const notes = own.flatMap(([owner, { unchecked, warnings }]) =>
+    owned(owner, [...warnings, ...unchecked]),
+  );
+  return { silent, notes };
 }
 
 /** Returns whether another server is the same program or address, whatever its other options. */

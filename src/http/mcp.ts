@@ -16,7 +16,6 @@ import {
   UNCHANGING,
   WAIT_SECONDS,
   endedAnswer,
-  failedResult,
   failuresAs,
   inToolTerms,
   shownToModel,
@@ -27,6 +26,7 @@ import {
   withDecideTools,
   withNextAct,
 } from './mcp-tools.js';
+import { refuseInOwnWords } from './tool-input.js';
 
 /** The path of the MCP server. */
 export const MCP_PATH = '/mcp';
@@ -51,10 +51,7 @@ export function addMcpRoute(
     const handler = createMcpHandler(
       () => {
         const server = new Server({ name: 'perdure', version: ownVersion() }, UNCHANGING);
-        // The SDK itself refuses arguments that do not fit a tool's schema; its result has no code.
-        Object.defineProperty(server, 'createToolError', {
-          value: (message: string) => failedResult(message, 'input'),
-        });
+        refuseInOwnWords(server);
         const tools = { place, handlers, caller, log, canDecide };
         addRunTools(server, tools);
         if (canDecide) addDecideTools(server, tools);

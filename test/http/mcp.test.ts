@@ -188,6 +188,23 @@ test('no client decides, unless the server lets it and its principal has the rig
   expect((await desk.client.result(id)).answer).toBe('done: paid 23');
 });
 
+test('arguments that do not fit are refused with the field, the value, and the fix', async () => {
+  const ann = await connect('ann');
+  const refused = async (name: string, given: Record<string, unknown>) =>
+    (await call(ann, name, given)).text.split('\n');
+  expect(await refused('agent_start', { agent: 'desk', message: 'x' })).toEqual([
+    'operation_id: missing, expected string; give an id that you choose, new for each new operation; repeating it has no second effect',
+    'code: input',
+  ]);
+  const given = { agent: 'desk', mesage: 'x', operation_id: operation() };
+  expect(await refused('agent_start', given)).toEqual([
+    '"mesage": expected one of the fields agent, message, input, operation_id, context, open; did you mean message?',
+    'code: input',
+  ]);
+  const [wrong] = await refused('agent_result', { id: 'x', wait_seconds: 'soon' });
+  expect(wrong).toBe('wait_seconds: expected number, got "soon"');
+});
+
 test('rubbish is refused, and foreign pages, and who has no key', async () => {
   const init = { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} };
   const accept = { accept: 'application/json, text/event-stream' };

@@ -29,6 +29,7 @@ import {
   withDecideTools,
   withNextAct,
 } from '../../http/mcp-tools.js';
+import { refuseInOwnWords } from '../../http/tool-input.js';
 import { ownVersion } from '../../storage/files.js';
 import { findServedAgent } from '../../temporal/pollers.js';
 import { askRun } from '../../updates/ask.js';
@@ -295,10 +296,7 @@ function addDecideTools(server: McpServer, access: RunsAccess): void {
 /** Creates an MCP server whose tools start runs of agents, send them messages, and read them. */
 export function runsServer(access: RunsAccess): McpServer {
   const server = new McpServer({ name: 'perdure', version: ownVersion() }, UNCHANGING);
-  // The SDK itself refuses arguments that do not fit a tool's schema; its result has no code.
-  Object.defineProperty(server, 'createToolError', {
-    value: (message: string) => failedResult(message, 'input'),
-  });
+  refuseInOwnWords(server);
   addStartTools(server, access);
   addReadTools(server, access);
   addControlTools(server, access);
