@@ -1,7 +1,10 @@
+import type { CallToolResult, McpServer } from '@modelcontextprotocol/server';
 import { z } from 'zod';
+import { InputError } from '../core/errors.js';
 import { WHOLE_DIGEST } from '../core/requests/commands.js';
 import type { Json } from '../core/text/json.js';
 import { DECISION_KINDS, MAX_NOTE_CHARACTERS } from '../core/transcript/request.js';
+import { describeIssues } from '../validation/check-options.js';
 
 const text = z.string().min(1).max(1_000);
 
@@ -81,3 +84,44 @@ export const DECISION_INPUT = {
   result: anyJson.exactOptional().describe('for answer and happened'),
   note: z.string().max(MAX_NOTE_CHARACTERS).exactOptional().describe('the reason, for the model'),
 };
+
+/**
+ * Lets an MCP server refuse arguments that do not fit a tool's schema as it refuses others: it names the
+ * field, the value, and what was expected. The SDK would give the issues as JSON, without a code.
+ */
+export function refuseInOwnWords(
+  server: McpServer,
+  refused: (message: string) => CallToolResult,
+): void {
+  Object.defineProperties(server, {
+    createToolError: { value: refused },
+    validateToolInput: {
+      value: async ({ inputSchema: schema }: { readonly inputSchema?: unknown }, given: unknown) =>
+        schema instanceof z.ZodObject ? parsedInput(schema, given ?? {}) : undefined,
+    },
+  });
+}
+
+function parsedInput(schema: z.ZodObject, given: unknown): unknown {
+  const { data, error } = schema.safeParse(given);
+  if (error === undefined) return data;
+  const known = Object.keys(schema.shape);
+  const lines = describeIssues(error.issues, given, {
+    root: 'the arguments',
+    keys: {
+      known,
+      unrecognized: (keys, _, meant) =>
+        `${keys}: expected one of the fields ${known.join(', ')}; ${meant === undefined ? 'omit it' : `did you mean ${meant}?`}`,
+    },
+  });
+  const [first = '', ...others] = lines.map((line) => withHint(line.slice(2), schema));
+  throw new InputError([first, ...others].join('\n'));
+}
+
+/** Adds what a missing field is, which says what to give. */
+function withHint(line: string, { shape }: z.ZodObject): string {
+  const [, field = ''] = /^(\w+): missing, /.exec(line) ?? [];
+  const described: unknown = Object.hasOwn(shape, field) ? shape[field] : undefined;
+  const meaning = described instanceof z.ZodType ? described.description : undefined;
+  return meaning === undefined ? line : `${line}; give ${meaning}`;
+}

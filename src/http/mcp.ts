@@ -16,6 +16,7 @@ import {
   UNCHANGING,
   WAIT_SECONDS,
   endedAnswer,
+  failedResult,
   failuresAs,
   inToolTerms,
   shownToModel,
@@ -26,7 +27,7 @@ import {
   withDecideTools,
   withNextAct,
 } from './mcp-tools.js';
-import { refuseInOwnWords } from './tool-input.js';
+import { refuseInOwnWords } from './input-fields.js';
 
 /** The path of the MCP server. */
 export const MCP_PATH = '/mcp';
@@ -51,7 +52,7 @@ export function addMcpRoute(
     const handler = createMcpHandler(
       () => {
         const server = new Server({ name: 'perdure', version: ownVersion() }, UNCHANGING);
-        refuseInOwnWords(server);
+        refuseInOwnWords(server, (message) => failedResult(message, 'input'));
         const tools = { place, handlers, caller, log, canDecide };
         addRunTools(server, tools);
         if (canDecide) addDecideTools(server, tools);

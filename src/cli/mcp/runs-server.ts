@@ -29,7 +29,7 @@ import {
   withDecideTools,
   withNextAct,
 } from '../../http/mcp-tools.js';
-import { refuseInOwnWords } from '../../http/tool-input.js';
+import { refuseInOwnWords } from '../../http/input-fields.js';
 import { ownVersion } from '../../storage/files.js';
 import { findServedAgent } from '../../temporal/pollers.js';
 import { askRun } from '../../updates/ask.js';
@@ -296,7 +296,7 @@ function addDecideTools(server: McpServer, access: RunsAccess): void {
 /** Creates an MCP server whose tools start runs of agents, send them messages, and read them. */
 export function runsServer(access: RunsAccess): McpServer {
   const server = new McpServer({ name: 'perdure', version: ownVersion() }, UNCHANGING);
-  refuseInOwnWords(server);
+  refuseInOwnWords(server, (message) => failedResult(message, 'input'));
   addStartTools(server, access);
   addReadTools(server, access);
   addControlTools(server, access);
