@@ -364,13 +364,14 @@ export interface DecisionMethods {
   resumeAll(options: AllRunsOptions): Promise<AllRunsResult>;
 }
 
-/** Cancels a run; has no effect if the run has ended or ends in the meantime. */
-export async function cancelRun(client: Client, id: string): Promise<void> {
+/** Requests that a run be canceled. Returns false, with no effect, if it has ended. */
+export async function cancelRun(client: Client, id: string): Promise<boolean> {
   await describeRun(client, id);
-  await client.workflow
-    .getHandle(id)
-    .cancel()
-    .catch((error: unknown) => {
-      if (!(error instanceof WorkflowNotFoundError)) throw error;
-    });
+  try {
+    await client.workflow.getHandle(id).cancel();
+    return true;
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) return false;
+    throw error;
+  }
 }

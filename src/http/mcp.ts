@@ -19,6 +19,7 @@ import {
   failedResult,
   failuresAs,
   inToolTerms,
+  nothingToCancel,
   shownToModel,
   toListedAgent,
   toStatusAnswer,
@@ -160,6 +161,8 @@ function addRunTools(server: McpServer, parts: ToolParts): void {
     'agent_cancel',
     RUN_TOOLS.agent_cancel,
     tool(async ({ id, turn }) => {
+      const { status } = await handlers.getRun({ run: id }, caller);
+      if (!isOpenStatus(status)) throw nothingToCancel(id);
       await handlers.cancelRun({ run: id, ...(turn !== undefined && { turn }) }, caller);
       return toolResult({ id, cancelled: turn === undefined ? 'run' : 'turn' });
     }),

@@ -93,6 +93,9 @@ describe.each<Mode>(['auto', 'legacy'])('an official client (%s)', (mode) => {
     expect(said).toMatchObject([{ by: 'ann' }, { by: 'ann' }]);
     expect((await call(client, 'agent_cancel', { id })).value).toEqual({ id, cancelled: 'run' });
     await desk.client.result(id);
+    const twice = await call(client, 'agent_cancel', { id });
+    expect(twice.text).toContain('has ended, so there is nothing to cancel');
+    expect(twice.text).toContain('code: run_ended');
     const late = await call(client, 'agent_send', { ...send, operation_id: operation() });
     expect(late.text).toContain('code: run_ended');
     const again = { message: 'x' };

@@ -1,7 +1,7 @@
 import { Transform, Writable, type Readable } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
 import { McpServer } from '@modelcontextprotocol/server';
-import { type Client, WorkflowNotFoundError } from '@temporalio/client';
+import type { Client } from '@temporalio/client';
 import { z } from 'zod';
 import { agentProblem, servedAgentProblem } from '../../client/fork-run.js';
 import { withAllArguments } from '../../client/requests.js';
@@ -12,6 +12,7 @@ import { IdTakenError, InputError } from '../../core/errors.js';
 import type { RunInput } from '../../core/input/input.js';
 import { type RunStatus, isOpenStatus } from '../../core/state/status.js';
 import { canonicalJson, sha256Hex, parseForeignJson, isObject } from '../../core/text/json.js';
+import { cancelRun } from '../../client/control.js';
 import { describeRun, readRun } from '../../history/read-run.js';
 import {
   RUN_TOOLS,
@@ -21,6 +22,7 @@ import {
   failedResult,
   failuresAs,
   inToolTerms,
+  nothingToCancel,
   shownToModel,
   toListedAgent,
   toStatusAnswer,
@@ -237,8 +239,7 @@ function addControlTools(server: McpServer, access: RunsAccess): void {
         await cancelTurn(client, id, { turn, by: mcpClaim(), ...UPDATE_TIMEOUT });
         return toolResult({ id, cancelled: 'turn' });
       }
-      await describeRun(client, id);
-      await cancelRun(client, id);
+      if (!(await cancelRun(client, id))) throw nothingToCancel(id);
       return toolResult({ id, cancelled: 'run' });
     }),
   );
@@ -246,15 +247,6 @@ function addControlTools(server: McpServer, access: RunsAccess): void {
 
 async function taskQueueOf(client: Client, id: string): Promise<string> {
   return (await describeRun(client, id)).taskQueue;
-}
-
-/** Cancels a run. Does nothing if the run has ended in the meantime. */
-async function cancelRun(client: Client, id: string): Promise<void> {
-  try {
-    await client.workflow.getHandle(id).cancel();
-  } catch (error) {
-    if (!(error instanceof WorkflowNotFoundError)) throw error;
-  }
 }
 
 /** Replaces the field names of a run's input by those of the tools. */
