@@ -366,7 +366,9 @@ export interface DecisionMethods {
 
 /** Requests that a run be canceled. Returns false, with no effect, if it has ended. */
 export async function cancelRun(client: Client, id: string): Promise<boolean> {
-  await describeRun(client, id);
+  const { status } = await describeRun(client, id);
+  // The server accepts a second cancellation of a run that has ended by the first.
+  if (status.name !== 'RUNNING') return false;
   try {
     await client.workflow.getHandle(id).cancel();
     return true;

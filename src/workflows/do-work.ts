@@ -181,7 +181,7 @@ function isProbe(run: RunContext, name: string): boolean {
   return work !== undefined && isCancelable(run.state, work);
 }
 
-/** Runs a probe that `resume` and the end of the segment may cancel. */
+/** Runs a probe that `resume`, a decision to check, and the end of the segment cancel. */
 async function cancelableProbe(
   run: RunContext,
   name: string,
@@ -189,7 +189,10 @@ async function cancelableProbe(
 ): Promise<unknown> {
   const probe = new CancellationScope();
   const watch = new CancellationScope();
-  const isUnwanted = (): boolean => findWork(run.state, name)?.resumed === true || mustLeave(run);
+  const isUnwanted = (): boolean => {
+    const work = findWork(run.state, name);
+    return work?.resumed === true || work?.proposal !== undefined || mustLeave(run);
+  };
   watch
     .run(() => condition(isUnwanted))
     .then(

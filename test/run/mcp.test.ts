@@ -48,6 +48,7 @@ const dyingRead = await fixtureFiles([listed('dies_once')]);
 const dyingOnce = await fixtureFiles([listed('dies_once')]);
 const changing = await fixtureFiles([listed('send', { description: 'sends a note' })]);
 const relocking = await fixtureFiles([]);
+const probed = await fixtureFiles([]);
 const shrinking = await fixtureFiles([listed('send')]);
 const hardening = await fixtureFiles([listed('look')]);
 
@@ -62,6 +63,7 @@ const agents = [
   agent('dying-once', [stdioFixture(dyingOnce)]),
   agent('changing', [stdioFixture(changing)]),
   agent('relocking', [stdioFixture(relocking)]),
+  agent('probed', [stdioFixture(probed)]),
   agent('shrinking', [stdioFixture(shrinking)]),
   agent('hardening', [stdioFixture(hardening, { effects: { look: 'read' } })]),
 ];
@@ -273,6 +275,21 @@ describe('an MCP server that changes a tool', () => {
     });
     const shown = requests.get(message)?.map(({ tools }) => tools[0]?.description);
     expect(new Set(shown)).toEqual(new Set(['[MCP desk] sends a note']));
+  });
+
+  test('has its new form accepted while a worker looks for the old one', async () => {
+    await offer(probed, [listed('send', { description: 'sends' })]);
+    const copied = [listed('send', { description: 'sends, and copies' })];
+    const { handle } = await start('probed', [after(probed, copied, replyCall('desk__send'))]);
+    await asking(handle);
+    // The first look is due after 30 s, and is repeated while the old form is absent.
+    const looks = async (): Promise<void> => {
+      const { pendingActivities = [] } = (await handle.describe()).raw;
+      expect(pendingActivities?.[0]?.attempt).toBeGreaterThan(1);
+    };
+    await vi.waitFor(looks, { timeout: 90_000, interval: 500 });
+    await decide(handle, { as: 'accept' });
+    expect(results(await rig.end(handle))).toEqual(['{}']);
   });
 
   test('is asked about in the next run too, until a person accepts the change', async () => {
