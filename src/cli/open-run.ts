@@ -6,6 +6,7 @@ import { toRunStatus } from '../client/status.js';
 import { NoRunError, NoServerError } from '../core/errors.js';
 import { statusText } from '../core/state/status.js';
 import { visible } from '../core/state/summaries.js';
+import { nextTarget } from '../history/follow-history.js';
 import { endOfRun } from '../history/pending-work.js';
 import { type RunReading, readRun } from '../history/read-run.js';
 import type { Archive } from '../storage/blob-store.js';
@@ -144,8 +145,8 @@ export async function startHint(context: CliContext, run: RunReading): Promise<s
   const lack = await agentLack(context, run);
   if (lack !== null) return lack;
   const worker = await nextCommandFor(context, run, ['worker']);
-  // The source of a fork, which has ended, cannot be followed.
-  if (endOfRun(run) !== null) return `Start one with: ${worker}`;
+  // `attach` does not stay with a run that has ended, such as the source of a fork, or that is idle.
+  if (endOfRun(run) !== null || nextTarget(run.view) === null) return `Start one with: ${worker}`;
   const attach = await nextCommandFor(context, run, ['attach', run.id]);
   return `Start one with: ${worker}  (or, to follow the run as well: ${attach})`;
 }

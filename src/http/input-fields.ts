@@ -1,6 +1,7 @@
 import type { CallToolResult, McpServer } from '@modelcontextprotocol/server';
 import { z } from 'zod';
-import { InputError } from '../core/errors.js';
+import { InputError, RefusedError } from '../core/errors.js';
+import { visible } from '../core/state/summaries.js';
 import { WHOLE_DIGEST } from '../core/requests/commands.js';
 import type { Json } from '../core/text/json.js';
 import { DECISION_KINDS, MAX_NOTE_CHARACTERS } from '../core/transcript/request.js';
@@ -124,4 +125,22 @@ function withHint(line: string, { shape }: z.ZodObject): string {
   const described: unknown = Object.hasOwn(shape, field) ? shape[field] : undefined;
   const meaning = described instanceof z.ZodType ? described.description : undefined;
   return meaning === undefined ? line : `${line}; give ${meaning}`;
+}
+
+/** Returns the message of an error about a start or a message, in the words of the tools. */
+export function inToolTerms(message: string): string {
+  return message
+    .replaceAll('mode "steer"', 'steer: true')
+    .replaceAll('"open": true', 'open: true')
+    .replace('GET /v1/agents lists them', 'agent_list lists them')
+    .replace(/^Idempotency-Key: expected a new key/, 'operation_id: expected a new id')
+    .replace(/^id: /, 'operation_id: ');
+}
+
+/** The answer to `agent_cancel` for a run that has ended, in whatever way. */
+export function nothingToCancel(id: string): RefusedError {
+  return new RefusedError(
+    `run ${visible(id)} has ended, so there is nothing to cancel; agent_result returns its outcome`,
+    { reason: 'run_ended' },
+  );
 }

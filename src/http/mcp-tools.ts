@@ -1,7 +1,6 @@
 import type { CallToolResult } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import { shownActions } from '../core/plan/confirm-plan.js';
-import { RefusedError } from '../core/errors.js';
 import { commandLine, withProgram } from '../core/requests/commands.js';
 import { presentRequest } from '../core/requests/presentation.js';
 import { RUN_STATUSES, type RunStatus, statusName } from '../core/state/status.js';
@@ -192,24 +191,6 @@ export function toolResult(answer: Readonly<Record<string, unknown>>): CallToolR
     content: [{ type: 'text', text: printable(lines.join('\n')) }],
     structuredContent: { ...answer },
   };
-}
-
-/** Returns the message of an error about a start or a message, in the words of the tools. */
-export function inToolTerms(message: string): string {
-  return message
-    .replaceAll('mode "steer"', 'steer: true')
-    .replaceAll('"open": true', 'open: true')
-    .replace('GET /v1/agents lists them', 'agent_list lists them')
-    .replace(/^Idempotency-Key: expected a new key/, 'operation_id: expected a new id')
-    .replace(/^id: /, 'operation_id: ');
-}
-
-/** The answer to `agent_cancel` for a run that has ended, in whatever way. */
-export function nothingToCancel(id: string): RefusedError {
-  return new RefusedError(
-    `run ${visible(id)} has ended, so there is nothing to cancel; agent_result returns its outcome`,
-    { reason: 'run_ended' },
-  );
 }
 
 /** Returns an agent as `agent_list` shows it: without a description if it has none. */

@@ -18,8 +18,6 @@ import {
   endedAnswer,
   failedResult,
   failuresAs,
-  inToolTerms,
-  nothingToCancel,
   shownToModel,
   toListedAgent,
   toStatusAnswer,
@@ -28,7 +26,7 @@ import {
   withDecideTools,
   withNextAct,
 } from './mcp-tools.js';
-import { refuseInOwnWords } from './input-fields.js';
+import { inToolTerms, nothingToCancel, refuseInOwnWords } from './input-fields.js';
 
 /** The path of the MCP server. */
 export const MCP_PATH = '/mcp';

@@ -40,6 +40,7 @@ beforeAll(async () => {
   program = await commandLine();
   await desk.work([
     defineAgent({ ...base, name: 'clerk' }),
+    defineAgent({ ...base, name: 'files' }),
     defineAgent({
       ...base,
       name: 'guarded',
@@ -222,4 +223,18 @@ test('a command that was printed for another shell prints commands with its vari
   await desk.end(handle);
   const missing = await program.here(['status', 'none'], { env }).ended;
   expect(missing.stderr).toContain(`${all[0]} ${all[1]} ${all[2]} ${all[3]} PERDURE_HINTS=full`);
+});
+
+test('for an idle run without a worker, only a command that starts one is shown', async () => {
+  desk.script([{ book: { room: '3' } }, 'Booked.']);
+  const handle = await desk.rig.start({ agent: 'files', message: 'go', open: true });
+  await desk.statusWhere(handle, ({ status }) => status === 'waiting_message');
+  const words = (await hintsOf(handle.workflowId)).get('undo') ?? [];
+  await desk.rig.stopWorkers();
+  const { code, stderr } = await type(words);
+  expect(code).toBe(1);
+  // The configuration of the command has an agent of this name. `attach` would not stay: the run has nothing to follow.
+  expect(stderr).toMatch(/needs a worker.* npx perdure worker [^(]*; then run this command again/);
+  expect(stderr).not.toContain('attach');
+  await desk.rig.client.workflow.getHandle(handle.workflowId).terminate();
 });

@@ -243,10 +243,7 @@ describe('perdure as an MCP server', () => {
     expect(await probeOwnServer(server, id)).toMatchObject({ done: true, status: 'cancelled' });
     const late = { id, message: 'late', operation_id: randomUUID() };
     expect(await server.call('agent_send', late)).toMatchObject({ code: 'run_ended' });
-    expect((await server.call('agent_cancel', { id, turn: 1 })).code).toBe('run_ended');
-    const again = await server.call('agent_cancel', { id });
-    expect(again).toMatchObject({ isError: true, code: 'run_ended' });
-    expect(again.text).toContain('has ended, so there is nothing to cancel');
+    expect((await server.call('agent_cancel', { id })).code).toBe('run_ended');
   });
 
   test('hosts a worker for a run on another task queue', async () => {

@@ -4,6 +4,7 @@ import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { laterConsole } from '../../src/cli/reports/run-pages.js';
 import { builtProgram } from '../support/built-program.js';
 import { commandLine } from '../support/command.js';
 import { openLocked, startChromium } from '../support/console-pages.js';
@@ -88,8 +89,32 @@ test('a command of a configuration without the agent of the run names a console 
   await attached.prints('Console, while this command runs');
   await writeFile(join(command.folder, 'go'), '');
   const { stderr } = await attached.ended;
-  expect(stderr).toMatch(/See it in the console with: .* serve --no-worker --no-config$/m);
-  expect((await running.ended).stderr).toMatch(/See it in the console with: .* serve$/m);
+  expect(stderr).toMatch(
+    /See it in the console with: .* serve (--port 0 )?--no-worker --no-config$/m,
+  );
+  expect((await running.ended).stderr).toMatch(
+    /See it in the console with: .* serve( --port 0)?$/m,
+  );
+});
+
+test('where a console already shows the run, that one is named; where another program listens, another port', async () => {
+  const env = { PERDURE_HOME: await homes.freshHome(), PERDURE_SERVER: 'own' };
+  const own = ['--no-config'];
+  await command.start(['run', 'files', 'hello', '--id', 'seen', ...own], { env }).ended;
+  const serving = command.start(['serve', '--no-worker', '--port', '0', ...own], { env });
+  await serving.prints('serving http://');
+  const [, port = ''] = /serving http:\/\/127\.0\.0\.1:(\d+)/.exec(serving.stderr()) ?? [];
+  const place = { options: {}, env: {} };
+  const run = { id: 'seen', lack: null };
+  expect(await laterConsole(place, run, Number(port))).toBe(
+    `See it in the console: http://127.0.0.1:${port}/#/run/seen`,
+  );
+  expect(await laterConsole(place, { ...run, id: 'unseen' }, Number(port))).toMatch(
+    /with: .* serve --port 0$/,
+  );
+  serving.child.kill('SIGTERM');
+  await serving.ended;
+  expect(await laterConsole(place, run, Number(port))).toMatch(/with: .* serve$/);
 });
 
 test('a command whose output is JSON serves no page', async () => {

@@ -96,6 +96,8 @@ describe.each<Mode>(['auto', 'legacy'])('an official client (%s)', (mode) => {
     const twice = await call(client, 'agent_cancel', { id });
     expect(twice.text).toContain('has ended, so there is nothing to cancel');
     expect(twice.text).toContain('code: run_ended');
+    const ofTurn = await call(client, 'agent_cancel', { id, turn: 1 });
+    expect(ofTurn.text).toContain('code: run_ended');
     const late = await call(client, 'agent_send', { ...send, operation_id: operation() });
     expect(late.text).toContain('code: run_ended');
     const again = { message: 'x' };

@@ -21,8 +21,6 @@ import {
   endedAnswer,
   failedResult,
   failuresAs,
-  inToolTerms,
-  nothingToCancel,
   shownToModel,
   toListedAgent,
   toStatusAnswer,
@@ -31,7 +29,7 @@ import {
   withDecideTools,
   withNextAct,
 } from '../../http/mcp-tools.js';
-import { refuseInOwnWords } from '../../http/input-fields.js';
+import { inToolTerms, nothingToCancel, refuseInOwnWords } from '../../http/input-fields.js';
 import { ownVersion } from '../../storage/files.js';
 import { findServedAgent } from '../../temporal/pollers.js';
 import { askRun } from '../../updates/ask.js';

@@ -30,7 +30,7 @@ const PLACE_OPTIONS = [
 ] as const satisfies readonly (readonly [keyof GlobalOptions, string])[];
 
 /** What printed commands depend on. */
-type Place = Pick<CliContext, 'options' | 'env'>;
+export type Place = Pick<CliContext, 'options' | 'env'>;
 
 /**
  * Returns a command line to copy. It runs the program as this process was run, on the same server

@@ -1,7 +1,9 @@
 import { once } from 'node:events';
 import type { ServerHandle } from '../../server/server-settings.js';
 import type { CliContext } from '../context.js';
-import { nextCommandOf } from './next-command.js';
+import { isObject } from '../../core/text/json.js';
+import { PORT } from '../hosting/serving.js';
+import { type Place, nextCommandOf } from './next-command.js';
 
 /** Returns the page of a run in the Temporal UI; null if no UI is known. */
 export function uiLink({ uiUrl, namespace }: ServerHandle, id: string): string | null {
@@ -11,17 +13,51 @@ export function uiLink({ uiUrl, namespace }: ServerHandle, id: string): string |
 
 /**
  * Prints the link to the run's page in the console, which this process serves until the command ends.
- * Returns the line to print at the end; null if the console is not served. `lack`: why a worker of this
+ * Returns false if the console is not served.
+ */
+export async function noteConsole(context: CliContext, id: string): Promise<boolean> {
+  const url = await context.console();
+  if (url === null) return false;
+  context.note(`Console, while this command runs: ${pageOf(url, id)}`);
+  return true;
+}
+
+/**
+ * Returns where the run is in the console once this command has ended. `lack`: why a worker of this
  * configuration would block the run; null if it would not.
  */
-export async function noteConsole(
-  context: CliContext,
+export async function laterConsole(
+  place: Place,
   { id, lack }: { readonly id: string; readonly lack: string | null },
-): Promise<string | null> {
-  const url = await context.console();
-  if (url === null) return null;
-  context.note(`Console, while this command runs: ${url}/#/run/${encodeURIComponent(id)}`);
-  return `See it in the console with: ${nextCommandOf(context, ['serve', ...(lack === null ? [] : ['--no-worker'])])}`;
+  port = PORT,
+): Promise<string> {
+  const url = `http://127.0.0.1:${port}`;
+  const found = await consoleAt(url, id);
+  if (found === 'shows') return `See it in the console: ${pageOf(url, id)}`;
+  const other = found === 'free' ? [] : ['--port', '0'];
+  const words = ['serve', ...other, ...(lack === null ? [] : ['--no-worker'])];
+  return `See it in the console with: ${nextCommandOf(place, words)}`;
+}
+
+function pageOf(url: string, id: string): string {
+  return `${url}/#/run/${encodeURIComponent(id)}`;
+}
+
+/** How long a console on this machine may take to answer. */
+const ANSWER_MS = 2_000;
+
+/** Whether a console that shows the run listens there, such as that of `dev`, or another program, or none. */
+async function consoleAt(url: string, id: string): Promise<'shows' | 'taken' | 'free'> {
+  try {
+    const signal = AbortSignal.timeout(ANSWER_MS);
+    const answer = await fetch(`${url}/v1/runs/${encodeURIComponent(id)}`, { signal });
+    const status: unknown = await answer.json();
+    return answer.ok && isObject(status) && status['id'] === id ? 'shows' : 'taken';
+  } catch (error) {
+    // Only a program that listens accepts the connection.
+    const cause = error instanceof Error ? error.cause : undefined;
+    return isObject(cause) && cause['code'] === 'ECONNREFUSED' ? 'free' : 'taken';
+  }
 }
 
 /** Keeps the embedded server and the worker up until a key is pressed. */

@@ -31,7 +31,7 @@ import {
   reportWaiting,
   runHeader,
 } from '../reports/report-run.js';
-import { noteConsole, stayUp } from '../reports/run-pages.js';
+import { laterConsole, noteConsole, stayUp } from '../reports/run-pages.js';
 import { promptForDecision } from '../requests/decide-at-terminal.js';
 import { viewedRequests, watchBelow } from '../requests/show-request.js';
 import { createLiveText, openScreen } from './live-text.js';
@@ -307,9 +307,9 @@ export async function followAndReport(
   run: RunToFollow,
   options: FollowOptions,
 ): Promise<ExitCode> {
-  const later = await noteConsole(context, run);
+  const isServed = await noteConsole(context, run.id);
   const code = await follow(context, run, options);
-  if (later !== null) context.note(later);
+  if (isServed) context.note(await laterConsole(context, run));
   return code;
 }
 
