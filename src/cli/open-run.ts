@@ -192,7 +192,7 @@ export async function checkAgent(
     }
   }
   if (problem === null) return;
-  const theirs = `; if a worker of your own has it, start that worker on task queue "${visible(taskQueue)}" first`;
+  const theirs = `; if a worker of your own has it, give the task queue of that worker with --task-queue, or start it on task queue "${visible(taskQueue)}" first`;
   throw new UsageError(inFlags(problem) + (!isKnown && mayBeTheirs ? theirs : ''));
 }
 

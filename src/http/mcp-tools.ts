@@ -1,15 +1,12 @@
 import type { CallToolResult } from '@modelcontextprotocol/server';
 import { z } from 'zod';
-import { shownActions } from '../core/plan/confirm-plan.js';
-import { commandLine, withProgram } from '../core/requests/commands.js';
-import { presentRequest } from '../core/requests/presentation.js';
+import { commandLine } from '../core/requests/commands.js';
 import { RUN_STATUSES, type RunStatus, statusName } from '../core/state/status.js';
-import { visible } from '../core/state/summaries.js';
 import { printable, show } from '../core/text/text.js';
 import type { Outcome } from '../core/transcript/outcome.js';
-import type { Request } from '../core/transcript/request.js';
 import { redactMessage } from '../secrets/redact.js';
 import { DECISION_INPUT } from './input-fields.js';
+import { pendingAnswer, toPending } from './views.js';
 
 // The tools of perdure's MCP server, which the command serves over stdin, and the HTTP server at /mcp.
 
@@ -29,20 +26,6 @@ const operationId = z
   .min(1)
   .max(200)
   .describe('an id that you choose, new for each new operation; repeating it has no second effect');
-
-/** The open requests of a run. */
-const pendingAnswer = z
-  .array(
-    z.object({
-      request: z.string(),
-      kind: z.string(),
-      call: z.string().nullable(),
-      tool: z.string().nullable(),
-      shown: z.string().describe('what it is about, in one line'),
-      fix: z.string(),
-    }),
-  )
-  .describe("what needs a person's decision; `fix` is the command, or the tool");
 
 /** The output of `agent_status`. */
 const statusAnswer = z.object({
@@ -91,14 +74,8 @@ export function toStatusAnswer(status: RunStatus): z.infer<typeof statusAnswer> 
     step,
     queued,
     doing,
-    pending: pending.map(toPending),
+    pending: pending.map((request) => toPending(id, request)),
   };
-}
-
-/** Returns a request as `agent_status` shows it. */
-export function toPending(request: Request): z.infer<typeof statusAnswer>['pending'][number] {
-  const { id, kind, call = null, tool = null, fix } = request;
-  return { request: id, kind, call, tool, shown: visible(presentRequest(request).headline), fix };
 }
 
 /**
@@ -171,7 +148,7 @@ export function unfinishedAnswer({
     answer: null,
     output: null,
     message,
-    pending: pending.map(toPending),
+    pending: pending.map((request) => toPending(id, request)),
     steps: step,
     cost_usd: costUsd,
   };
@@ -350,41 +327,4 @@ export function failedResult(message: string, code: string): CallToolResult {
     ],
     _meta: { [CODE_FIELD]: code },
   };
-}
-
-/** The maximum length of the arguments of one request that a model reads, in UTF-16 units. */
-const MAX_ARGUMENTS = 20_000;
-
-/**
- * Returns a request as `list_requests` shows it. `runnable` returns a text in which each command can be
- * pasted.
- */
-export function shownToModel(
-  run: string,
-  request: Request,
-  runnable: (text: string) => string = (text) => withProgram(text),
-): Readonly<Record<string, unknown>> {
-  const shown = (text: string): string => cut(text, runnable(fullCommand(run, request)));
-  const { arguments: given, parsed, question, options, ...rest } = request;
-  // The actions of a plan are its arguments, and `shown` has its text.
-  const actions = request.kind === 'plan' ? shownActions(given ?? '') : null;
-  const asked = actions === null ? { question, options } : {};
-  return {
-    ...rest,
-    ...asked,
-    ...(given !== undefined && {
-      arguments: shown(actions ? JSON.stringify(actions) : given),
-    }),
-    ...(parsed !== undefined && { parsed: shown(parsed) }),
-  };
-}
-
-function fullCommand(run: string, { id }: Request): string {
-  return commandLine('perdure', ['inbox', run, id, '--full']);
-}
-
-function cut(given: string, command: string): string {
-  if (given.length <= MAX_ARGUMENTS) return given;
-  const note = `… ${given.length - MAX_ARGUMENTS} more characters; read them with: ${command}`;
-  return given.slice(0, MAX_ARGUMENTS) + note;
 }

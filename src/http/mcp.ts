@@ -18,7 +18,6 @@ import {
   endedAnswer,
   failedResult,
   failuresAs,
-  shownToModel,
   toListedAgent,
   toStatusAnswer,
   toolResult,
@@ -27,6 +26,7 @@ import {
   withNextAct,
 } from './mcp-tools.js';
 import { inToolTerms, nothingToCancel, refuseInOwnWords } from './input-fields.js';
+import { shownToModel } from './views.js';
 
 /** The path of the MCP server. */
 export const MCP_PATH = '/mcp';

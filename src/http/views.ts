@@ -2,11 +2,12 @@ import { z } from 'zod';
 import type { Right } from '../config.js';
 import { shownActions } from '../core/plan/confirm-plan.js';
 import { LIMIT_NAMES, type LimitSet, type Limits } from '../core/definition/definition.js';
-import { limitAmount, limitOption, withProgram } from '../core/requests/commands.js';
+import { commandLine, limitAmount, limitOption, withProgram } from '../core/requests/commands.js';
 import { presentRequest } from '../core/requests/presentation.js';
 import { effectiveLimits } from '../core/rules/limits.js';
+import { visible } from '../core/state/summaries.js';
 import { type JsonObject, isJsonObject, isObject, parseJson } from '../core/text/json.js';
-import { escapeArguments, printable } from '../core/text/text.js';
+import { escapeArguments, headOf, printable } from '../core/text/text.js';
 import type { Request } from '../core/transcript/request.js';
 import type { ServedAgent } from './access.js';
 
@@ -167,4 +168,70 @@ function rowsOf(json: string): readonly Row[] {
     printable(name),
     escapeArguments(JSON.stringify(one)),
   ]);
+}
+
+// The requests of a run, as the tools of perdure's MCP server show them.
+
+/** The open requests of a run. */
+export const pendingAnswer = z
+  .array(
+    z.object({
+      request: z.string(),
+      kind: z.string(),
+      call: z.string().nullable(),
+      tool: z.string().nullable(),
+      shown: z.string().describe('what it is about, in one line; of a plan, each action'),
+      fix: z.string(),
+    }),
+  )
+  .describe("what needs a person's decision; `fix` is the command, or the tool");
+
+/** The maximum length of the actions of a plan in a status, in UTF-16 units. */
+const MAX_ACTIONS = 2_000;
+
+/** Returns a request of a run as `agent_status` shows it: a plan with its actions. */
+export function toPending(run: string, request: Request): z.infer<typeof pendingAnswer>[number] {
+  const { id, kind, call = null, tool = null, fix } = request;
+  const shown =
+    kind === 'plan'
+      ? cut(request.shown, withProgram(fullCommand(run, request)), MAX_ACTIONS)
+      : visible(presentRequest(request).headline);
+  return { request: id, kind, call, tool, shown, fix };
+}
+
+/** The maximum length of the arguments of one request that a model reads, in UTF-16 units. */
+const MAX_ARGUMENTS = 20_000;
+
+/**
+ * Returns a request as `list_requests` shows it. `runnable` returns a text in which each command can be
+ * pasted.
+ */
+export function shownToModel(
+  run: string,
+  request: Request,
+  runnable: (text: string) => string = (text) => withProgram(text),
+): Readonly<Record<string, unknown>> {
+  const shown = (text: string): string => cut(text, runnable(fullCommand(run, request)));
+  const { arguments: given, parsed, question, options, ...rest } = request;
+  // The actions of a plan are its arguments, and `shown` has its text.
+  const actions = request.kind === 'plan' ? shownActions(given ?? '') : null;
+  const asked = actions === null ? { question, options } : {};
+  return {
+    ...rest,
+    ...asked,
+    ...(given !== undefined && {
+      arguments: shown(actions ? JSON.stringify(actions) : given),
+    }),
+    ...(parsed !== undefined && { parsed: shown(parsed) }),
+  };
+}
+
+function fullCommand(run: string, { id }: Request): string {
+  return commandLine('perdure', ['inbox', run, id, '--full']);
+}
+
+function cut(given: string, command: string, most = MAX_ARGUMENTS): string {
+  if (given.length <= most) return given;
+  const note = `… ${given.length - most} more characters; read them with: ${command}`;
+  return headOf(given, most) + note;
 }

@@ -9,7 +9,9 @@ import {
   checkOptions,
   durableDuration,
   expected,
+  property,
   timerDuration,
+  zodKind,
 } from '../validation/check-options.js';
 import { checkArguments, orderedKeywords, writtenSchema } from './arguments/check-arguments.js';
 import { guarded, workflowOlder } from './errors.js';
@@ -127,16 +129,6 @@ function isZodObject(value: unknown): value is z.ZodObject {
 function hasNoPrototypeField(value: unknown): boolean {
   const shape = property(value, 'shape');
   return !isObject(shape) || !Object.hasOwn(shape, '__proto__');
-}
-
-/** Another copy of zod may have made the schema, so `instanceof` is unreliable. */
-function zodKind(value: unknown): string | undefined {
-  const kind = property(property(property(value, '_zod'), 'def'), 'type');
-  return typeof kind === 'string' ? kind : undefined;
-}
-
-function property(value: unknown, key: string): unknown {
-  return isObject(value) ? value[key] : undefined;
 }
 
 const DEFAULT_TIMEOUT_MS = 120_000;

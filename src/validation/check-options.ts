@@ -15,15 +15,20 @@ export function nearestFirst(name: string, candidates: readonly string[]): strin
     .map(({ candidate }) => candidate);
 }
 
+/** The shortest beginning of a name that counts as an abbreviation. */
+const MIN_ABBREVIATION = 3;
+
 /**
- * Returns the candidate that `name` may be a misspelling of: at most every third character differs.
+ * Returns the candidate that `name` may be a misspelling of, so that at most every third character
+ * differs, or else the first one that it abbreviates.
  */
 export function likelyMeant(name: string, candidates: readonly string[]): string | undefined {
   const [nearest] = nearestFirst(name, candidates);
   if (nearest === undefined) return undefined;
-  return editDistance(name, nearest) * 3 <= Math.max(name.length, nearest.length)
-    ? nearest
-    : undefined;
+  const isNear = editDistance(name, nearest) * 3 <= Math.max(name.length, nearest.length);
+  if (isNear) return nearest;
+  if (name.length < MIN_ABBREVIATION) return undefined;
+  return candidates.find((candidate) => candidate.startsWith(name.toLowerCase()));
 }
 
 function editDistance(from: string, to: string): number {
@@ -95,7 +100,9 @@ function describeIssue(
   }
   const isHidden = path === '' || (issue.code === 'custom' && issue.params?.['secret'] === true);
   if (isHidden) return label + expectation(issue);
-  const shown = description.hidesObjects ? shownOption(issue, received) : shownValue(received);
+  const shown = description.hidesObjects
+    ? shownOption(issue, received) + meantValue(issue, received)
+    : shownValue(received);
   return label + withReceived(expectation(issue), shown);
 }
 
@@ -109,9 +116,31 @@ const PLAIN: readonly string[] = ['string', 'number', 'int', 'boolean'];
 function shownOption(issue: z.core.$ZodIssue, value: unknown): string {
   if (Array.isArray(value)) return 'a list';
   if (value instanceof Date) return Number.isNaN(value.getTime()) ? 'an invalid date' : 'a date';
+  const kind = zodKind(value);
+  if (kind !== undefined) return `a zod schema of type ${show(kind)}`;
   if (typeof value === 'object' && value !== null) return 'an object';
   const isExpectedPlain = issue.code !== 'invalid_type' || PLAIN.includes(issue.expected);
   return typeof value === 'string' && !isExpectedPlain ? 'a text' : shownValue(value);
+}
+
+/** Returns a note that names the possible value of an option that a text may be a misspelling of. */
+function meantValue(issue: z.core.$ZodIssue, value: unknown): string {
+  if (issue.code !== 'invalid_value' || typeof value !== 'string') return '';
+  const values = issue.values.filter((one) => typeof one === 'string');
+  const meant = likelyMeant(value, values);
+  return meant === undefined ? '' : ` (nearest: ${show(meant)})`;
+}
+
+/** Returns the kind of a schema of zod 4, such as `string`; undefined for any other value. */
+export function zodKind(value: unknown): string | undefined {
+  // Another copy of zod may have made the schema, so `instanceof` is unreliable.
+  const kind = property(property(property(value, '_zod'), 'def'), 'type');
+  return typeof kind === 'string' ? kind : undefined;
+}
+
+/** Returns a property of a value; undefined if the value is not an object. */
+export function property(value: unknown, key: string): unknown {
+  return isObject(value) ? value[key] : undefined;
 }
 
 function describeKeys(

@@ -66,6 +66,10 @@ describe('defineAgent', () => {
     ],
     [{ forkFrom: ['a b'] }, 'forkFrom[0]: expected 1 to 64 letters'],
     [{ toolChoice: 'some' }, 'toolChoice: expected one of "auto"|"required"|"none", got "some"'],
+    [
+      { toolCalls: 'sequentially' },
+      'toolCalls: expected one of "parallel"|"sequential"|"first", got "sequentially" (nearest: "sequential")',
+    ],
     [{ decide: 'dice' }, 'decide: expected "tools", "schema" or a function, got "dice"'],
     [{ attempts: 101 }, 'attempts: expected number to be <=100, got 101'],
     [{ retrieve: { finds: 1 } }, 'retrieve: "finds" is not an option; did you mean find?'],

@@ -170,7 +170,7 @@ describe('an agent of a worker of the own, without a configuration', () => {
     const hosted = await on(queue, 'run', 'reporter', 'hi');
     expect(hosted.code).toBe(2);
     expect(hosted.stderr).toContain(
-      `got "reporter" (nearest: files); correct the name, or add the agent; if a worker of your own has it, start that worker on task queue "${queue}" first`,
+      `got "reporter" (nearest: files); correct the name, or add the agent; if a worker of your own has it, give the task queue of that worker with --task-queue, or start it on task queue "${queue}" first`,
     );
     const detached = await on(queue, 'run', 'reporter', 'hi', '--detach');
     expect(detached.code).toBe(1);

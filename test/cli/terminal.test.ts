@@ -109,11 +109,14 @@ test.skipIf(!hasTerminal)(
   'a person at a terminal is prompted, and decides by typing a word',
   async () => {
     await desk.work([payer()]);
-    desk.script([{ pay: { to: 'ann' } }, 'Done.']);
+    const to = 'ann and everyone who works in the northern office';
+    desk.script([{ pay: { to } }, 'Done.']);
     const { handle } = await desk.asked({ agent: 'payer', message: 'pay' });
     const terminal = await attached(handle.workflowId);
     await terminal.isShown('yes / no / edit / answer / full / later?');
     expect(terminal.shown()).toMatch(/to.*ann/);
+    // Its line of progress ends between two words, within the 80 columns.
+    expect(textOf(terminal)).toMatch(/request r1 \(approval\): pay [^\r\n]{1,53} \r?\n {2}\w/);
     terminal.type('deny');
     await terminal.isShown('Reason (optional):');
     terminal.type('x'.repeat(2_001));
@@ -123,7 +126,7 @@ test.skipIf(!hasTerminal)(
     terminal.type('edit');
     await terminal.isShown('All new arguments as JSON:');
     terminal.type('[]');
-    await terminal.isShown('expected a JSON object with all arguments; now: {"to":"ann"}');
+    await terminal.isShown('expected a JSON object with all arguments; now: {"to":"ann and every');
     // The run asks again after a worker has refused the arguments.
     terminal.type('{"from":"ann"}');
     await terminal.isShown('The decision was not accepted: arguments:');
@@ -131,7 +134,7 @@ test.skipIf(!hasTerminal)(
     await terminal.isShown('Decision on request r1: approve');
     const { outcome, projection } = await desk.end(handle);
     expect(outcome).toMatchObject({ status: 'completed', answer: 'Done.' });
-    expect(desk.done).toEqual(['pay ann']);
+    expect(desk.done).toEqual([`pay ${to}`]);
     expect(projection.state?.decisions).toMatchObject([
       { as: 'edit', refused: expect.stringContaining('to: missing') },
       { as: 'approve', by: osUser() },

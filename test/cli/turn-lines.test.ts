@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { dialogue } from '../../src/cli/run-view/dialogue.js';
 import { liveLine } from '../../src/cli/run-view/ticker.js';
-import { palette, formatDateTime } from '../../src/cli/format/format.js';
+import { cutLine, palette, formatDateTime } from '../../src/cli/format/format.js';
 import { type GraphState, initialState, type RunState } from '../../src/core/state/state.js';
 import { createStepLines } from '../../src/cli/run-view/step-lines.js';
 import type { InFlight, Projection } from '../../src/history/projection.js';
@@ -237,4 +237,17 @@ describe('a summary for the model', () => {
       '',
     ]);
   });
+});
+
+test.each([
+  ['step 1 · short', 14, 'step 1 · short'],
+  ['step 1 · longer', 10, 'step 1 ·…'],
+  [
+    '\u001b[36mstep 1\u001b[39m · \u001b[33mwaits\u001b[39m',
+    11,
+    '\u001b[36mstep 1\u001b[39m · \u001b[33mw…\u001b[39m',
+  ],
+  ['東京東京', 5, '東京…'],
+])('the live line %j is cut to %i columns', (line, width, shown) => {
+  expect(cutLine(line, width)).toBe(shown);
 });

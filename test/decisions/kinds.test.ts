@@ -4,7 +4,7 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { auditFacts } from '../../src/history/audit-acts.js';
 import { decodeEvents } from '../../src/history/decode-event.js';
-import { askPerson } from '../../src/tools/built-in/workflow-tools.js';
+import { askPerson, wait } from '../../src/tools/built-in/workflow-tools.js';
 import { revokeUpdate, undoUpdate } from '../../src/workflows/messages/definitions.js';
 import { clientOf } from '../support/clerk.js';
 import { createDesk, type Desk } from '../support/requests.js';
@@ -76,6 +76,13 @@ const hasty = defineAgent({
   model: 'script',
   tools: [askPerson({ expires: 300 })],
 });
+const patient = defineAgent({
+  name: 'patient',
+  instructions: 'Wait.',
+  model: 'script',
+  tools: [wait()],
+  rules: [{ tool: 'wait', then: 'ask' }],
+});
 const capped = defineAgent({
   name: 'capped',
   instructions: 'Help.',
@@ -99,7 +106,7 @@ const top = defineAgent({ ...lead, name: 'top', agents: [middle] });
 
 beforeAll(async () => {
   desk = await createDesk(await createMemoryRig());
-  await desk.work([clerk, hasty, capped, fourEyes, middle, top]);
+  await desk.work([clerk, hasty, patient, capped, fourEyes, middle, top]);
 });
 beforeEach(() => desk.reset());
 afterAll(async () => await desk.close());
@@ -128,6 +135,19 @@ test('a request that is not answered in time is denied, and the model gets the r
   expect((await desk.statusWhere(handle, () => true)).decisions).toMatchObject([
     { request: 'r1', as: 'expired' },
   ]);
+});
+
+test('a wait cannot be changed to a time that is too far ahead', async () => {
+  desk.script([{ wait: { seconds: 60 } }, 'Not waited.']);
+  const { handle } = await desk.asked({ agent: 'patient', message: 'later' });
+  await desk.decide(handle, { as: 'edit', arguments: { until: '2999-01-01T00:00:00Z' } });
+  const refused = await desk.statusWhere(handle, ({ decisions }) => decisions?.length === 1);
+  expect(refused.decisions?.[0]?.refused).toContain(
+    'until 2999-01-01T00:00:00Z is more than 366 days ahead; give an earlier moment',
+  );
+  expect(refused.pending).toMatchObject([{ id: 'r1', kind: 'approval' }]);
+  await desk.decide(handle, { as: 'deny' });
+  expect((await desk.end(handle)).outcome).toMatchObject({ answer: 'Not waited.' });
 });
 
 test('a tool of the caller gets its result from the caller, checked by its schema', async () => {

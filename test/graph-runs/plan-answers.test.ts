@@ -39,7 +39,10 @@ describe('a plan that deletes', () => {
     expect(request).toMatchObject({
       kind: 'plan',
       decisions: ['approve', 'some', 'deny', 'answer'],
+      effects: { add_event: 'keyed' },
     });
+    // No single effect stands for those of the actions.
+    expect(request).not.toHaveProperty('effect');
     for (const words of ['add "new"', 'delete event e1', '! a2', 'add "after"', 'after a2']) {
       expect(request?.shown).toContain(words);
     }

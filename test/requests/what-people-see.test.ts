@@ -7,7 +7,7 @@ import { wrapped } from '../../src/cli/format/format.js';
 import { shellLine } from '../../src/core/text/text.js';
 import { toRequest, requestMemo } from '../../src/core/requests/open-requests.js';
 import { presentRequest } from '../../src/core/requests/presentation.js';
-import { shownToModel, toPending } from '../../src/http/mcp-tools.js';
+import { shownToModel, toPending } from '../../src/http/views.js';
 import { visible } from '../../src/core/state/summaries.js';
 import { OFFERED, type RaisedRequest, type Request } from '../../src/core/transcript/request.js';
 import { releaseReadyCalls } from '../../src/core/plan/plan-batch.js';
@@ -123,7 +123,7 @@ const WIDTHS = [40, 80, 120];
 /** Returns what the MCP tools show of a request, which has no width. */
 function toModels(request: Request): Readonly<Record<string, readonly string[]>> {
   return {
-    'MCP agent_status': [JSON.stringify(toPending(request))],
+    'MCP agent_status': [JSON.stringify(toPending(RUN, request))],
     'MCP list_requests': [
       JSON.stringify({ ...shownToModel('run-1', request), raisedAt: 0 }, null, 1),
     ],
@@ -182,6 +182,17 @@ describe('what people see of a request', () => {
       await expect(text).toMatchFileSnapshot(`seen/${name}.txt`);
     },
   );
+
+  test('over MCP, a plan in a status has its actions, and if they are long, how to read them all', () => {
+    const { shown } = toPending(RUN, planned({ ...plan, actions: actions.slice(1) }));
+    expect(shown).toContain('! a2  delete event e9\n     delete_event {"event":"e9"}\n');
+    const many = Array.from({ length: 40 }, (_, at) => {
+      return { id: `a${at + 1}`, tool: 'delete_event', arguments: { event: `e${at}` } };
+    });
+    const long = toPending(RUN, planned({ ...plan, actions: many })).shown;
+    expect(long).toMatch(/ more characters; read them with: .*perdure inbox desk-1 r1 --full$/);
+    expect(long.length).toBeLessThan(2_200);
+  });
 
   test('covers every kind', () => {
     const kinds = new Set(Object.values(REQUESTS).map(({ kind }) => kind));

@@ -172,6 +172,12 @@ describe('defineTool', () => {
       /heartbeat: expected a whole number of ms or words .+, got -1; at most 24 days$/,
     ],
     [{ timeoutMs: 5 }, '"timeoutMs" is not an option; did you mean timeout? Options: name, desc'],
+    [{ desc: 'x' }, '"desc" is not an option; did you mean description? Options: name'],
+    [{ effect: 'reads' }, /got "reads" \(nearest: "read"\); there is no default$/],
+    [
+      { input: z.string() },
+      /input: expected a z\.object\(.+\) of zod 4, .+, got a zod schema of type "string"; write the fields in z\.object/,
+    ],
     [{ wibble: 5 }, '"wibble" is not an option; the options are name, description'],
     [{ retry: 3 }, 'retry: expected object, got 3'],
     [{ retry: { atempts: 1 } }, 'retry: "atempts" is not an option; did you mean attempts?'],

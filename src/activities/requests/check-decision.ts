@@ -1,6 +1,7 @@
 import { Context } from '@temporalio/activity';
 import type { z } from 'zod';
 import type { Decider } from '../../agents/agent-parts.js';
+import { waitUntil } from '../../core/calls/batch.js';
 import type { ToolDefinition } from '../../core/definition/tool-definition.js';
 import { unclearAnswer } from '../../core/plan/confirm-plan.js';
 import { formLines, withDefaults } from '../../core/requests/server-ask.js';
@@ -59,7 +60,9 @@ async function checkEdit({
   if (!parsed.ok) return refusedArguments(parsed.problem.message);
   const checked = await checkCall(name, parsed.value, { isGivenUp: false, ruleContext });
   if (checked.problem !== undefined) return refusedArguments(checked.problem.message);
-  const problem = await changedToolProblem(name, parsed.value, ruleContext);
+  const problem =
+    (await changedToolProblem(name, parsed.value, ruleContext)) ??
+    waitMisfit(name, parsed.value, ruleContext);
   if (problem !== null) return refusedArguments(problem);
   if (checked.verdict?.then === 'deny') {
     return refusedArguments(
@@ -89,6 +92,13 @@ async function changedToolProblem(
   const checked = await checkArguments(current, value);
   if (checked.ok) return null;
   return `${checked.problem.message}\n(the tool has changed since the run began)`;
+}
+
+/** Returns what is wrong with a wait that begins now; null for any other tool. */
+function waitMisfit(name: string, value: JsonObject, { pinned }: RuleContext): string | null {
+  if (definedTool(pinned.definition, name)?.kind !== 'wait') return null;
+  const until = waitUntil(JSON.stringify(value), Date.now());
+  return typeof until === 'number' ? null : until.problem;
 }
 
 function refusedArguments(message: string): CheckDecisionResult {

@@ -179,6 +179,20 @@ export function wrapped(line: string, width: number): readonly string[] {
   return [first, ...pieces(rest, width - INDENT.length).map((piece) => INDENT + piece)];
 }
 
+/** Cuts a line, which may have our own colors, to a width in columns; `…` marks the cut. */
+export function cutLine(line: string, width: number): string {
+  if (stringWidth(line) <= width) return line;
+  // Room for the mark.
+  let left = width - 1;
+  const parts = line.split(PAINT).map((part, at) => {
+    if (at % 2 === 1 || left < 0) return at % 2 === 1 ? part : '';
+    const cells = cellsOf(part);
+    const cut = cells.findIndex((cell) => (left -= cell.width) < 0);
+    return cut < 0 ? part : `${textOf(cells, 0, cut).trimEnd()}…`;
+  });
+  return parts.join('');
+}
+
 /**
  * Wraps a command between its words, with a backslash at the end of each line, so it can be copied
  * as is. A word that is longer than a line is not split.

@@ -21,7 +21,6 @@ import {
   endedAnswer,
   failedResult,
   failuresAs,
-  shownToModel,
   toListedAgent,
   toStatusAnswer,
   toolResult,
@@ -30,6 +29,7 @@ import {
   withNextAct,
 } from '../../http/mcp-tools.js';
 import { inToolTerms, nothingToCancel, refuseInOwnWords } from '../../http/input-fields.js';
+import { shownToModel } from '../../http/views.js';
 import { ownVersion } from '../../storage/files.js';
 import { findServedAgent } from '../../temporal/pollers.js';
 import { askRun } from '../../updates/ask.js';

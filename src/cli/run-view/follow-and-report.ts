@@ -33,7 +33,7 @@ import {
 } from '../reports/report-run.js';
 import { laterConsole, noteConsole, stayUp } from '../reports/run-pages.js';
 import { promptForDecision } from '../requests/decide-at-terminal.js';
-import { viewedRequests, watchBelow } from '../requests/show-request.js';
+import { columnsOf, viewedRequests, watchBelow } from '../requests/show-request.js';
 import { createLiveText, openScreen } from './live-text.js';
 import { type Fixes, type StepLines, createStepLines, lastLines } from './step-lines.js';
 import { startTicker } from './ticker.js';
@@ -268,6 +268,7 @@ async function fixesFor(context: CliContext, watch: Watch): Promise<Fixes> {
     run: id,
     resume: leaveWhenWaiting ? null : await nextCommandFor(context, watch, ['resume', id]),
     runnable: (text) => runnableText(context, text),
+    width: columnsOf('stderr'),
   };
 }
 

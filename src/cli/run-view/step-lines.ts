@@ -22,7 +22,13 @@ import type {
 } from '../../core/transcript/messages.js';
 import type { DurableStep } from '../../history/durable-steps.js';
 import { type Projection, waitingFor } from '../../history/projection.js';
-import { type Palette, formatCount, formatDateTime, formatDuration } from '../format/format.js';
+import {
+  type Palette,
+  formatCount,
+  formatDateTime,
+  formatDuration,
+  wrapped,
+} from '../format/format.js';
 import { viewedRequests } from '../requests/show-request.js';
 
 const NAMED_CALLS = 3;
@@ -47,6 +53,8 @@ export interface Fixes {
   readonly resume: string | null;
   /** Returns a text in which each command can be pasted. */
   readonly runnable: (text: string) => string;
+  /** The width of a line about a request, in columns; default: any. */
+  readonly width?: number;
 }
 
 /** Creates the lines of one run. */
@@ -101,11 +109,8 @@ function createNowLines(paint: Palette, fixes: Fixes): StepLines['now'] {
       const { id, kind, digest } = request;
       if (raised.has(digest)) continue;
       raised.add(digest);
-      lines.push(
-        paint.yellow(
-          `request ${visible(id)} (${kind}): ${visible(presentRequest(request).headline)}`,
-        ),
-      );
+      const line = `request ${visible(id)} (${kind}): ${visible(presentRequest(request).headline)}`;
+      lines.push(...wrapped(line, fixes.width ?? Infinity).map((row) => paint.yellow(row)));
     }
     // A new segment counts its events from 1 again.
     if (view.state !== null && view.state.segments !== segment) {

@@ -18,6 +18,7 @@ import { describeWorkflow } from '../../temporal/server-answers.js';
 import type { CliContext } from '../context.js';
 import {
   type Palette,
+  cutLine,
   formatCount,
   formatDateTime,
   formatDuration,
@@ -230,10 +231,9 @@ export function startTicker(context: CliContext, client: Client, options: Ticker
   const draw = (): void => {
     const view = options.view();
     if (view !== null && view.ended === null) {
-      const lines = options.liveText.lines(process.stderr.columns || DEFAULT_COLUMNS);
-      screen.live(
-        [...lines, liveLine(view, { now: Date.now(), attempts, paint, run: id })].join('\n'),
-      );
+      const width = process.stderr.columns || DEFAULT_COLUMNS;
+      const line = liveLine(view, { now: Date.now(), attempts, paint, run: id });
+      screen.live([...options.liveText.lines(width), cutLine(line, width)].join('\n'));
     }
   };
   const queryAttempts = async (): Promise<void> => {

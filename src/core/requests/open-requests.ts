@@ -46,7 +46,9 @@ export function toRequest(state: RunState, work: AskingWork, run: string): Reque
   return {
     id,
     kind,
-    ...(call && { call: call.id, tool: call.name, ...(tool && { effect: tool.effect }) }),
+    ...(call && { call: call.id, tool: call.name }),
+    // The effects of a plan are those of the tools that it calls.
+    ...(call && tool && kind !== 'plan' && { effect: tool.effect }),
     ...(call?.blob && { argumentsBlob: call.blob }),
     ...given,
     ...(call?.parsed && parsedOf(call.parsed)),

@@ -124,6 +124,7 @@ export interface Request {
   /** The id of the call that waits; absent for a limit. */
   readonly call?: string;
   readonly tool?: string;
+  /** The effect of the tool; absent for a plan, which has `effects`. */
   readonly effect?: Effect;
   /** For `plan`: the effect of each tool that the plan calls. */
   readonly effects?: Readonly<Record<string, Effect>>;

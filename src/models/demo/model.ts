@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { PLAN_REPORT } from '../../core/plan/results.js';
 import { CLOSING_INSTRUCTION, parseDocumentKey } from '../../core/rules/documents.js';
-import { type Json, type JsonObject, isObject, parseJson } from '../../core/text/json.js';
 import { withoutTail } from '../../core/text/text.js';
 import { failureOf } from '../../core/transcript/call-result.js';
 import type { PromptMessage } from '../../core/transcript/messages.js';
@@ -15,6 +14,17 @@ import {
   emitReply,
   estimateUsage,
 } from '../model.js';
+import {
+  type DemoMove,
+  type NamedCall,
+  answer,
+  callWith,
+  calledIn,
+  callsInSequence,
+  exampleOf,
+  isNamed,
+  quotedTexts,
+} from './named-calls.js';
 
 /** The part of a prompt that the demo model uses. */
 interface DemoConversation {
@@ -54,11 +64,6 @@ function isQuestion({ role, text }: PromptMessage): boolean {
   return text !== CLOSING_INSTRUCTION && parseDocumentKey(text) === null;
 }
 
-/** The next reply of the demo model: one call, or the answer. */
-type DemoMove =
-  | { readonly type: 'call'; readonly tool: string; readonly input: JsonObject }
-  | { readonly type: 'answer'; readonly text: string };
-
 interface Terms {
   readonly tools: readonly ModelTool[];
   /** False in the last call of a turn that has reached a limit. */
@@ -74,6 +79,8 @@ const [MAX_NAMES, MAX_LINES] = [30, 12];
 export function nextMove(conversation: DemoConversation, terms: Terms): DemoMove {
   // The first name counts: later ones may be keys of its arguments.
   const place = ({ name }: ModelTool): number => conversation.question.indexOf(name);
+  const sequence = callsInSequence(conversation.question, terms.tools);
+  if (sequence.length > 1) return nextInSequence(sequence, conversation, terms);
   const named = terms.tools.filter(({ name }) => isNamed(name, conversation.question));
   const [tool] = named.toSorted((one, other) => place(one) - place(other));
   if (tool !== undefined) return callNamedTool(tool, conversation, terms);
@@ -83,6 +90,23 @@ export function nextMove(conversation: DemoConversation, terms: Terms): DemoMove
   return answer(
     `This agent has the ${known.length === 1 ? 'tool' : 'tools'} ${known.join(', ')}. Name ${known.length === 1 ? 'it' : 'one'}, then its arguments as JSON or in quotes, and I call it.`,
   );
+}
+
+/** Makes the calls one after another, and stops at one that failed. */
+function nextInSequence(
+  sequence: readonly NamedCall[],
+  { calls }: DemoConversation,
+  { mayCall }: Terms,
+): DemoMove {
+  const wrong = sequence.find(({ move }) => move.type === 'answer');
+  if (wrong !== undefined) return wrong.move;
+  const failed = calls.find(({ ok }) => !ok);
+  const next = sequence[calls.length];
+  if (next !== undefined && failed === undefined && mayCall) return next.move;
+  const left = sequence.slice(calls.length).map(({ tool }) => tool);
+  const why = failed === undefined ? NOT_PERMITTED : `${failed.tool} failed.`;
+  const notMade = left.map((tool) => `${tool} was not called: ${why}`);
+  return answer([...calls.map(describe), ...notMade].join('\n'));
 }
 
 function tour({ question, calls }: DemoConversation, { mayCall }: Terms): DemoMove {
@@ -113,45 +137,6 @@ function callNamedTool(
   if (!mayCall) return answer(`${name} was not called: ${NOT_PERMITTED}`);
   const words = question.slice(question.indexOf(name) + name.length);
   return callWith({ name, parameters }, words, quotedTexts(question));
-}
-
-/** What stands for a value in documents and examples. */
-const PLACEHOLDERS: readonly Json[] = ['…', '...'];
-
-/** Returns the call with the JSON object in the words after the tool's name, or else with the texts. */
-function callWith(
-  tool: Pick<ModelTool, 'name' | 'parameters'>,
-  words: string,
-  texts: readonly string[],
-): DemoMove {
-  const written = writtenObject(words);
-  if (written === undefined && /^["'`]?\s*\{/.test(words)) {
-    return answer(
-      `The arguments after ${tool.name} are not JSON. Write, for example: ${exampleOf(tool)}`,
-    );
-  }
-  const move: DemoMove =
-    written === undefined
-      ? callWithValues(tool, texts)
-      : { type: 'call', tool: tool.name, input: written };
-  if (move.type === 'answer') return move;
-  const open = Object.entries(move.input).find(([, value]) => PLACEHOLDERS.includes(value ?? null));
-  if (open === undefined) return move;
-  return answer(
-    `${JSON.stringify(open[1])} stands for the \`${open[0]}\` of ${tool.name}: put a value in its place.`,
-  );
-}
-
-function callWithValues(
-  { name, parameters }: Pick<ModelTool, 'name' | 'parameters'>,
-  texts: readonly string[],
-): DemoMove {
-  const values = texts.filter((text) => text !== name);
-  const { input, missing } = fillArguments(parameters, values);
-  if (missing === undefined) return { type: 'call', tool: name, input };
-  return answer(
-    `${name} needs \`${missing}\`: put its value in quotes, in the order of the schema, or write the arguments as JSON.`,
-  );
 }
 
 /** The request to correct a plan. The demo model knows no better value. */
@@ -202,85 +187,6 @@ function ownTools(tools: readonly ModelTool[]): readonly ModelTool[] {
   return tools.filter(({ name }) => name !== 'read_result');
 }
 
-/** Assigns the values to the required properties in order, or else to the first property. */
-function fillArguments(
-  { properties, required }: JsonObject,
-  values: readonly string[],
-): { readonly input: JsonObject; readonly missing: string | undefined } {
-  const schemas = isObject(properties) ? properties : {};
-  const needed = Array.isArray(required) ? required.map(String) : [];
-  const names = needed.length > 0 ? needed : Object.keys(schemas).slice(0, 1);
-  const pairs = names
-    .slice(0, values.length)
-    .map((name, index) => [name, toValue(values[index] ?? '', schemas[name])] as const);
-  return { input: Object.fromEntries(pairs), missing: needed[values.length] };
-}
-
-function toValue(text: string, schema: unknown): Json {
-  const isText = !isObject(schema) || schema['type'] === 'string';
-  const value = isText ? undefined : parseJson(text);
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it was parsed from JSON
-  return value === undefined ? text : (value as Json);
-}
-
-/** Whether the question names a tool: quoted, with an underscore, after "call", or before JSON. */
-function isNamed(tool: string, question: string): boolean {
-  if (quotedTexts(question).includes(tool)) return true;
-  const words = question.split(/[^\w{-]+|(?=\{)/);
-  return words.some((word, at) => {
-    if (word !== tool) return false;
-    const isCalled = words[at - 1]?.toLowerCase() === 'call';
-    return tool.includes('_') || isCalled || words[at + 1]?.startsWith('{') === true;
-  });
-}
-
-/** Returns the JSON object in a text; undefined if there is none. */
-function writtenObject(text: string): JsonObject | undefined {
-  const [from, to] = [text.indexOf('{'), text.lastIndexOf('}')];
-  const value = from < 0 || to < from ? undefined : parseJson(text.slice(from, to + 1));
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it was parsed from JSON
-  return isObject(value) ? (value as JsonObject) : undefined;
-}
-
-/** Returns a message that makes the demo model call the tool. */
-function exampleOf({
-  name,
-  parameters: { properties, required },
-}: Pick<ModelTool, 'name' | 'parameters'>): string {
-  const schemas = isObject(properties) ? properties : {};
-  const needed = Array.isArray(required) ? required.map(String) : [];
-  const values = needed.map((key) => [key, sampleOf(schemas[key])] as const);
-  return `${name} ${JSON.stringify(Object.fromEntries(values))}`;
-}
-
-/** Samples of texts with a format, so that an example can be pasted. */
-const SAMPLES: Readonly<Record<string, string>> = {
-  'date-time': '2026-01-31T09:00:00Z',
-  date: '2026-01-31',
-  time: '09:00:00',
-  email: 'ann@example.com',
-  uri: 'https://example.com',
-};
-
-function sampleOf(schema: unknown): Json {
-  const { type, enum: options, properties, format } = isObject(schema) ? schema : {};
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a schema is JSON
-  if (Array.isArray(options)) return (options[0] ?? null) as Json;
-  if (type === 'number' || type === 'integer') return 1;
-  if (type === 'boolean') return true;
-  if (type === 'array') return [];
-  if (type !== 'object' || !isObject(properties)) return SAMPLES[String(format)] ?? 'text';
-  return Object.fromEntries(Object.entries(properties).map(([key, one]) => [key, sampleOf(one)]));
-}
-
-/** Finds a tool's name, but not as a key of JSON. */
-const calledIn = (name: string) => new RegExp(`(?<![\\w-])${name}(?![\\w-])(?!"\\s*:)["'\`]?`, 'g');
-
-function quotedTexts(question: string): string[] {
-  const quotes = /"([^"]+)"|`([^`]+)`|(?<!\w)'([^']+)'(?!\w)/g;
-  return [...question.matchAll(quotes)].map((match) => match.slice(1).find(Boolean) ?? '');
-}
-
 /** Returns the first word that is one of `names` or looks like a path. */
 function namedFile(question: string, names: readonly string[]): string | undefined {
   return question
@@ -315,10 +221,6 @@ function describe({ tool, ok, text }: FinishedCall): string {
   const lines = rest.slice(0, MAX_LINES).map((line) => `> ${line}`);
   const more = rest.length > MAX_LINES ? ['> …'] : [];
   return [`${tool} returned "${head}":`, ...lines, ...more].join('\n');
-}
-
-function answer(text: string): DemoMove {
-  return { type: 'answer', text };
 }
 
 /** Says what wrote the text, and how to call any tool of the agent. */
