@@ -364,16 +364,13 @@ export interface DecisionMethods {
   resumeAll(options: AllRunsOptions): Promise<AllRunsResult>;
 }
 
-/** Requests that a run be canceled. Returns false, with no effect, if it has ended. */
-export async function cancelRun(client: Client, id: string): Promise<boolean> {
-  const { status } = await describeRun(client, id);
-  // The server accepts a second cancellation of a run that has ended by the first.
-  if (status.name !== 'RUNNING') return false;
-  try {
-    await client.workflow.getHandle(id).cancel();
-    return true;
-  } catch (error) {
-    if (error instanceof WorkflowNotFoundError) return false;
-    throw error;
-  }
+/** Requests that Temporal cancel a run; has no effect if the run has ended or ends in the meantime. */
+export async function cancelRun(client: Client, id: string): Promise<void> {
+  await describeRun(client, id);
+  await client.workflow
+    .getHandle(id)
+    .cancel()
+    .catch((error: unknown) => {
+      if (!(error instanceof WorkflowNotFoundError)) throw error;
+    });
 }

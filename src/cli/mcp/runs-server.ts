@@ -203,7 +203,7 @@ type SendInput = Omit<z.infer<typeof decidingSend>, 'answers'> &
 /** Adds the tools that send messages to runs and cancel them. */
 function addControlTools(server: McpServer, access: RunsAccess): void {
   const withErrorCode = failuresOf(access);
-  const { ensureWorker, canDecide } = access;
+  const { ensureWorker, canDecide, archive } = access;
   server.registerTool(
     'agent_send',
     {
@@ -237,7 +237,9 @@ function addControlTools(server: McpServer, access: RunsAccess): void {
         await cancelTurn(client, id, { turn, by: mcpClaim(), ...UPDATE_TIMEOUT });
         return toolResult({ id, cancelled: 'turn' });
       }
-      if (!(await cancelRun(client, id))) throw nothingToCancel(id);
+      const { status } = toRunStatus(await readRun(client, id, { archive }), Date.now());
+      if (!isOpenStatus(status)) throw nothingToCancel(id);
+      await cancelRun(client, id);
       return toolResult({ id, cancelled: 'run' });
     }),
   );
