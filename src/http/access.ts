@@ -24,6 +24,8 @@ export interface Place extends ClientParts {
   /** Empty: unknown; any agent of the workers can be started then. */
   readonly agents: readonly ServedAgent[];
   readonly taskQueue: string;
+  /** Makes each command in a text one that can be pasted. */
+  readonly runnable: (text: string) => string;
 }
 
 /** The field of a run's memo with the name of the principal that started it. */

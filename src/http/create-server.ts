@@ -9,6 +9,7 @@ import { InputError } from '../core/errors.js';
 import { withCalled } from '../agents/agent-definition.js';
 import { isObject, parseJson } from '../core/text/json.js';
 import { percentDecoded } from '../core/text/text.js';
+import { withProgram } from '../core/requests/commands.js';
 import { redactMessage } from '../secrets/redact.js';
 import type { ConnectionSettings } from '../temporal/connection.js';
 import { hashedId } from '../temporal/stored-ids.js';
@@ -88,12 +89,14 @@ const serverOptions = z.strictObject({
   log: anyFunction.optional(),
 } satisfies OptionSchemas<ServerOptions>);
 
-/** Times of a server, in ms. */
-interface Timing {
+/** What only the command and tests set. */
+interface Setup {
   /** For the rates of requests. */
   readonly clock?: () => number;
   /** How long a request waits for the end of a turn. */
   readonly waitMs?: number;
+  /** Makes the commands in a text runnable in any shell of this machine. */
+  readonly runnable?: (text: string) => string;
 }
 
 /** Clients of OpenAI give up, and try again, after ten minutes. */
@@ -102,7 +105,7 @@ const WAIT_MS = 9 * 60_000;
 /** Creates a server; see `createServer` of `perdure/http`. The rest is what tests change. */
 export async function openServer(
   options: ServerOptions,
-  { clock = () => performance.now(), waitMs = WAIT_MS }: Timing = {},
+  { clock = () => performance.now(), waitMs = WAIT_MS, runnable }: Setup = {},
 ): Promise<HttpServer> {
   checkOptions('createServer', { schema: serverOptions, options }, (text) => new InputError(text));
   const { config, env = process.env, client: given, localName = 'local', log = logLine } = options;
@@ -115,7 +118,13 @@ export async function openServer(
   });
   const { serve: _, localName: _name, client: _client, log: _log, ...settings } = options;
   const api = given ?? (await openClient(settings));
-  const place: Place = { ...partsOfClient(api), api, agents: withCalled(config?.agents ?? []) };
+  const place: Place = {
+    ...partsOfClient(api),
+    api,
+    agents: withCalled(config?.agents ?? []),
+    // A client of another machine has no use for the paths of this one.
+    runnable: (!isVerified && runnable) || ((text) => withProgram(text)),
+  };
   const limits = limitsInForce(serve);
   const logFailure = (what: string, error: unknown): void =>
     log(`${what}: ${redactMessage(stacksOf(error))}`);

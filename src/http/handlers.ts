@@ -8,7 +8,7 @@ import { InputError } from '../core/errors.js';
 import { readDrawing } from '../history/run-drawing.js';
 import { toMermaid } from '../core/graph/draw.js';
 import { toLimits } from '../core/input/input.js';
-import { withProgram, withTexts } from '../core/requests/commands.js';
+import { withTexts } from '../core/requests/commands.js';
 import type { RunState } from '../core/state/state.js';
 import { canonicalJson, sha256Hex } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
@@ -250,7 +250,7 @@ function readHandlers(place: Place, open: OpenFor): Pick<Handlers, ReadNames> {
       const seen = await open(run, 'read', caller);
       const all = ['talk', 'read', 'decide', 'control'] as const;
       const rights = all.filter((right) => mayDo(principal, right, seen));
-      const { below = [], ...status } = withTexts(await api.status(run), withProgram);
+      const { below = [], ...status } = withTexts(await api.status(run), place.runnable);
       const sees = sightOf(place, principal, ['read']);
       const may = await Promise.all(below.map(sees));
       const shown = below.filter((_, index) => may[index]).map(runnableFix);

@@ -3,7 +3,7 @@ import type { Hono } from 'hono';
 import { withAllArguments } from '../client/requests.js';
 import { resultUnlessResting } from '../client/until-resting.js';
 import { InputError } from '../core/errors.js';
-import { withProgram, withTexts } from '../core/requests/commands.js';
+import { withTexts } from '../core/requests/commands.js';
 import { type RunStatus, isOpenStatus } from '../core/state/status.js';
 import { ownVersion } from '../storage/files.js';
 import { type Place, openRun } from './access.js';
@@ -34,7 +34,7 @@ export const MCP_PATH = '/mcp';
 /**
  * Adds an MCP server over streamable HTTP, with the tools of `perdure mcp` and the rights of the
  * principal. It is stateless: every request is answered by a server of its own, of the version of
- * the protocol that the request has. `canDecide`: its clients, which are models, may decide.
+ * the protocol that the request has.
  */
 export function addMcpRoute(
   app: Hono<Guarded>,
@@ -82,7 +82,7 @@ interface ToolParts {
   readonly handlers: ReturnType<typeof createHandlers>;
   readonly caller: Caller;
   readonly log: (error: unknown) => void;
-  /** Whether the server offers the tools for decisions. */
+  /** Whether the server offers the tools for decisions: its clients, which are models, may decide. */
   readonly canDecide: boolean;
 }
 
@@ -103,7 +103,7 @@ function addRunTools(server: McpServer, parts: ToolParts): void {
     const status = await handlers.getRun({ run }, caller);
     const isDecider = canDecide && status.rights.includes('decide');
     const shown = withNextAct(isDecider ? withDecideTools(status) : status);
-    return withTexts(shown, (text) => withProgram(text));
+    return withTexts(shown, place.runnable);
   };
   server.registerTool(
     'agent_list',

@@ -69,6 +69,16 @@ describe('a plan that deletes', () => {
     expect([...desk.done].toSorted()).toEqual(done);
   });
 
+  test('is no answer of a run that is canceled while it waits for the plan', async () => {
+    await desk.work([assistant()]);
+    desk.script([plan]);
+    const { handle } = await desk.asked({ agent: 'assistant', message: 'clean up' });
+    await handle.cancel();
+    const { outcome } = await desk.end(handle);
+    expect(outcome).toMatchObject({ status: 'cancelled', answer: null });
+    expect(desk.done).toEqual([]);
+  });
+
   test('is not executed after a no in a run that an earlier version began', async () => {
     // Only a worker on a server has interceptors.
     await desk.close();

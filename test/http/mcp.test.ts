@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createServer, listen, type Listening } from '../../src/http.js';
+import { withProgram } from '../../src/core/requests/commands.js';
+import { createServer, listen, type HttpServer, type Listening } from '../../src/http.js';
+import { openServer } from '../../src/http/create-server.js';
 import { type HttpDesk, keyOf, openHttpDesk } from '../support/http-desk.js';
 
 let desk: HttpDesk;
@@ -150,6 +152,25 @@ test('a result is not awaited while the run itself waits', async () => {
   // The request is raised while the result is awaited, or just before.
   expect(await result()).toMatchObject({ status: 'waiting_decision', pending: [{ tool: 'pay' }] });
   await call(ann, 'agent_cancel', { id });
+});
+
+test('a server for this machine only gives commands for any of its shells, and one with keys does not', async () => {
+  const { id } = await desk.asking(29, 'bob');
+  const runnable = (text: string): string => withProgram(text, 'X=1 npx perdure');
+  const fixOf = async (server: HttpServer): Promise<unknown> => {
+    const listening = await listen(server);
+    const client = await connect('ann', { url: listening.url });
+    const { value } = await call(client, 'agent_status', { id });
+    await listening.close();
+    return value['pending'][0].fix;
+  };
+  const { client } = desk;
+  const own = await openServer({ client, env: {} }, { runnable });
+  expect(await fixOf(own)).toMatch(/^X=1 npx perdure approve pay-/);
+  const serve = { principals: structuredClone(principals) };
+  const env = { PERDURE_SERVE_KEYS: `ann:${keyOf('ann')},bob:${keyOf('bob')},eve:${keyOf('eve')}` };
+  const verified = await openServer({ client, serve, env }, { runnable });
+  expect(await fixOf(verified)).toMatch(/^npx perdure approve pay-/);
 });
 
 test('no client decides, unless the server lets it and its principal has the right', async () => {

@@ -3,6 +3,7 @@ import type { HttpServer } from '../../http/create-server.js';
 import type { Listening } from '../../http/listen.js';
 import { type CliContext, UsageError } from '../context.js';
 import { osUser } from '../input/option-parsers.js';
+import { runnableTextElsewhere } from '../reports/next-command.js';
 
 /** The port of `serve` and `dev`, unless they are given another one. */
 export const PORT = 8_788;
@@ -29,13 +30,10 @@ async function openDoors(context: CliContext): Promise<HttpServer> {
     env,
     home,
   });
-  return await openServer({
-    client,
-    config,
-    env,
-    localName: osUser(),
-    log: (line) => context.note(line),
-  });
+  return await openServer(
+    { client, config, env, localName: osUser(), log: (line) => context.note(line) },
+    { runnable: (text) => runnableTextElsewhere(context, text) },
+  );
 }
 
 /** Serves HTTP for the server of the context. Throws a `UsageError` if it cannot listen. */

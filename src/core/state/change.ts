@@ -4,7 +4,7 @@ import type { BlobRef, Message, PromptMessage, RefusedPart } from '../transcript
 import type { FailReason, Outcome, OutcomeBody, StopReason } from '../transcript/outcome.js';
 import { append, markRefused } from '../transcript/transcript.js';
 import type { RunState } from './state.js';
-import { stepsOf } from './turn-definition.js';
+import { graphOf, stepsOf } from './turn-definition.js';
 import { type Interruption, type Turn, type TurnInterruption, getOutcome } from './turn.js';
 
 /** Returns the state with a changed turn. */
@@ -110,7 +110,7 @@ export function stopped(state: RunState, reason: StopReason, answer: string): Ou
   return { status: 'stopped', reason, ...body(state, { answer }) };
 }
 
-/** Returns the outcome of a canceled turn, with the model's last text as its answer. */
+/** Returns the outcome of a canceled turn, with the last text for people as its answer. */
 export function cancelled(state: RunState): Outcome {
   return { status: 'cancelled', reason: 'cancelled', ...body(state, lastText(state)) };
 }
@@ -182,12 +182,15 @@ function body(state: RunState, given: Answer | null): OutcomeBody {
 }
 
 function lastText(state: RunState): Answer | null {
+  const isGraph = graphOf(state) !== undefined;
   const last = state.transcript.messages.findLast(
     (message) =>
       message.turn === state.turn.number &&
       message.role === 'assistant' &&
       message.supplied !== true &&
-      message.text !== '',
+      message.text !== '' &&
+      // A model's reply in a graph, such as a plan, is JSON for the graph and not for people.
+      (!isGraph || message.origin === 'graph'),
   );
   return last === undefined ? null : { answer: last.text };
 }
