@@ -221,7 +221,7 @@ describe('queues and workers', () => {
     const { queues } = await expectEventually(nobody, { queues: { level: 'note' } });
     expect(queues?.fix).toMatch(
       new RegExp(
-        `^start a worker there: .*worker --address .* --namespace .* --task-queue ${nobody}$`,
+        `^start a worker there, with the configuration of its agents: .*worker --address .* --namespace .* --task-queue ${nobody}$`,
       ),
     );
     await run.terminate();
@@ -247,8 +247,16 @@ describe('queues and workers', () => {
     const fix = await fixOf('2 running runs');
     expect(fix).toMatch(/^start a worker there, with the configuration of its agents: .*worker /);
     expect(fix).not.toContain('--no-config');
-    await own.terminate();
     await theirs.terminate();
+    // A run of a schedule of one's own has no attribute before it has loaded its agent.
+    const unknown = await client.workflow.start('agent', {
+      taskQueue: queue,
+      workflowId: `${queue}-unknown`,
+      args: [{ agent: 'payer', message: 'go' }],
+    });
+    expect(await fixOf('2 running runs')).toContain('with the configuration of its agents');
+    await own.terminate();
+    await unknown.terminate();
   });
 });
 

@@ -10,7 +10,8 @@ import { viewOf } from '../support/view.js';
 
 test('the time of a run is that from its acceptance to its end', async () => {
   const notes: string[] = [];
-  const context = { options: {}, note: (text: string) => notes.push(text), out: () => undefined };
+  const note = (text: string) => notes.push(text);
+  const context = { options: {}, color: false, note, out: () => undefined };
   const outcome = {
     status: 'completed',
     reason: 'text',

@@ -20,7 +20,7 @@ const BUILT_ON_USE: Readonly<Record<string, string>> = {
   'models/wire/refusals.ts': 'a name of perdure between both ends',
   'models/openai/chat/index.ts': 'names of perdure without repetition',
   'cli/commands/limits.ts': 'a name of perdure without repetition',
-  'models/demo/model.ts': 'the name of a tool between both ends',
+  'models/demo/named-calls.ts': 'the name of a tool between both ends',
   'tools/files/search-text.ts': 'written by a model; V8 runs it with a time limit',
 };
 

@@ -159,9 +159,10 @@ function mismatches(seen: Seen, place: CheckTarget): readonly Mismatch[] {
   if (state.pollers.length > 0) return misrouted(seen, place);
   if (open.length === 0) return [];
   const text = `${titled(taskQueue)}: ${formatCount(open.length, 'running run')}, and no worker polls it`;
-  // Only the worker of the right configuration has the agents of another queue, or any but the built-in one.
+  // Only the worker of the right configuration has the agents of another queue, or any but the built-in one. A
+  // run that a schedule of the user's own has started does not say its agent before it has loaded it.
   const hasOthers =
-    place.isBuiltIn && open.some(({ agent }) => agent !== null && !place.agents.includes(agent));
+    place.isBuiltIn && open.some(({ agent }) => agent === null || !place.agents.includes(agent));
   const isOwn = taskQueue === place.taskQueue && !hasOthers;
   const where = isOwn ? '' : ', with the configuration of its agents';
   const fix = `start a worker there${where}: ${place.workerCommand(taskQueue, isOwn)}`;

@@ -52,11 +52,13 @@ async function consoleAt(url: string, id: string): Promise<'shows' | 'taken' | '
     const signal = AbortSignal.timeout(ANSWER_MS);
     const answer = await fetch(`${url}/v1/runs/${encodeURIComponent(id)}`, { signal });
     const status: unknown = await answer.json();
-    return answer.ok && isObject(status) && status['id'] === id ? 'shows' : 'taken';
+    const { id: shown } = isObject(status) ? status : {};
+    return answer.ok && shown === id ? 'shows' : 'taken';
   } catch (error) {
     // Only a program that listens accepts the connection.
     const cause = error instanceof Error ? error.cause : undefined;
-    return isObject(cause) && cause['code'] === 'ECONNREFUSED' ? 'free' : 'taken';
+    const { code } = isObject(cause) ? cause : {};
+    return code === 'ECONNREFUSED' ? 'free' : 'taken';
   }
 }
 
