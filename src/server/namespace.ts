@@ -4,7 +4,13 @@ import { Connection } from '@temporalio/client';
 import { NoServerError } from '../core/errors.js';
 import { isLoopback } from '../core/text/text.js';
 import { connectionTarget } from '../temporal/connection.js';
-import { GRPC, SEARCH_ATTRIBUTES, grpcCode, isUnanswered } from '../temporal/grpc.js';
+import {
+  CHANNEL_OPTIONS,
+  GRPC,
+  SEARCH_ATTRIBUTES,
+  grpcCode,
+  isUnanswered,
+} from '../temporal/grpc.js';
 import { msToTs } from '../temporal/sdk-internals.js';
 import { LOOPBACK, RETENTION_HOURS, messageOf } from './server-settings.js';
 
@@ -165,6 +171,7 @@ export async function withConnection<T>(
   const timeoutMs = options.timeoutMs ?? PROBE_TIMEOUT_MS;
   const connection = await Connection.connect({
     ...(options.env ? connectionTarget({ address }, options.env).options : { address }),
+    ...CHANNEL_OPTIONS,
     connectTimeout: timeoutMs,
   });
   try {

@@ -23,11 +23,6 @@ export interface ConnectionTarget {
   readonly namespace: string;
 }
 
-/** A page of a history may exceed gRPC's default limit of 4 MiB; the run could then not be read. */
-export const CHANNEL_OPTIONS = {
-  channelArgs: { 'grpc.max_receive_message_length': 128 * 1024 * 1024 },
-};
-
 export const DEFAULT_ADDRESS = '127.0.0.1:7233';
 
 type Environment = Readonly<Record<string, string | undefined>>;

@@ -1,10 +1,18 @@
 import { hostname } from 'node:os';
-import { type Client, type ConnectionLike, isGrpcServiceError } from '@temporalio/client';
+import {
+  type Client,
+  type ConnectionLike,
+  type ConnectionOptions,
+  defaultGrpcRetryOptions,
+  isGrpcServiceError,
+  makeGrpcRetryInterceptor,
+} from '@temporalio/client';
 import { NoServerError } from '../core/errors.js';
 import { isObject } from '../core/text/json.js';
 
 /** The gRPC status codes of a server's refusals. */
 export const GRPC = {
+  canceled: 1,
   invalidArgument: 3,
   deadlineExceeded: 4,
   notFound: 5,
@@ -55,6 +63,53 @@ function reasonOf(error: unknown): string {
   if (isGrpcServiceError(inner)) return inner.details || inner.message;
   return inner instanceof Error ? inner.message : String(inner);
 }
+
+type Interceptor = NonNullable<ConnectionOptions['interceptors']>[number];
+type Call = ReturnType<Parameters<Interceptor>[1]>;
+
+const retryFailed: Interceptor = makeGrpcRetryInterceptor(defaultGrpcRetryOptions());
+
+/**
+ * Repeats failed calls as the SDK does, until the connection is closed. The SDK repeats a call in a timer,
+ * where an exception ends the process: gRPC throws one for a closed connection. Here the call fails.
+ */
+const retryUntilClosed: Interceptor = (options, nextCall) => {
+  let isFirst = true;
+  return retryFailed(options, (next) => {
+    try {
+      return nextCall(next);
+    } catch (error) {
+      if (isFirst) throw error;
+      return failedCall(error);
+    } finally {
+      isFirst = false;
+    }
+  });
+};
+
+const ignore = (): void => undefined;
+
+/** Returns a call that fails as soon as it starts. */
+function failedCall(error: unknown): Call {
+  return {
+    start: (metadata, listener) =>
+      listener?.onReceiveStatus?.({ code: GRPC.canceled, details: reasonOf(error), metadata }),
+    cancelWithStatus: ignore,
+    getPeer: () => '',
+    sendMessageWithContext: ignore,
+    sendMessage: ignore,
+    startRead: ignore,
+    halfClose: ignore,
+    getAuthContext: () => null,
+  };
+}
+
+/** For each connection of a client. */
+export const CHANNEL_OPTIONS = {
+  /** A page of a history may exceed gRPC's default limit of 4 MiB; the run could then not be read. */
+  channelArgs: { 'grpc.max_receive_message_length': 128 * 1024 * 1024 },
+  interceptors: [retryUntilClosed],
+};
 
 /** Returns the address of a client's server. */
 export function serverAddress({ connection }: Pick<Client, 'connection'>): string {

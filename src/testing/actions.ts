@@ -1,5 +1,6 @@
-import type { Json, JsonObject } from '../core/text/json.js';
-import type { Duration } from '../core/text/text.js';
+import { InputError } from '../core/errors.js';
+import { type Json, type JsonObject, isObject, textField } from '../core/text/json.js';
+import { type Duration, show, toMs } from '../core/text/text.js';
 import type { Decision, Request } from '../core/transcript/request.js';
 import type { Ask } from '../core/input/inbox.js';
 import type { Limits } from '../core/definition/definition.js';
@@ -26,6 +27,30 @@ export type Action =
 
 /** Chooses an action when the request, and the id of the run that asks, are known. */
 export type Reaction = Action | ((request: Request, run: string) => Action);
+
+const ACTIONS: Readonly<Record<Action['type'], true>> = {
+  send: true,
+  'cancel-turn': true,
+  cancel: true,
+  close: true,
+  pause: true,
+  resume: true,
+  'set-limits': true,
+  kill: true,
+  after: true,
+  wait: true,
+  decide: true,
+};
+
+/** Throws an `InputError` that names the place of a script if a value there is not an action. */
+export function assertAction(place: string, action: unknown): void {
+  const type = isObject(action) ? textField(action, 'type') : '';
+  if (!Object.hasOwn(ACTIONS, type)) {
+    throw new InputError(
+      `${place}: expected an action such as approve(), deny(), or send("…"), got ${show(action)}`,
+    );
+  }
+}
 
 type ByField = Pick<Decision, 'by'>;
 
@@ -136,6 +161,7 @@ export function send(message: string | ScriptedMessage): Action {
 
 /**
  * Performs an action later: after this time, counted from the moment at which it would be performed.
+ * Throws an `InputError` for a time that is not one, or for something that is not an action.
  *
  * @example
  * ```ts
@@ -145,6 +171,13 @@ export function send(message: string | ScriptedMessage): Action {
  * ```
  */
 export function after(delay: Duration, action: Action): Action {
+  const ms = toMs(delay);
+  if (!(ms >= 0 && Number.isFinite(ms))) {
+    throw new InputError(
+      `after: expected a delay of at least 0 such as "3 days", or milliseconds, got ${typeof delay === 'number' ? delay : show(delay)}`,
+    );
+  }
+  assertAction('after', action);
   return { type: 'after', delay, action };
 }
 

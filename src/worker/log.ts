@@ -9,6 +9,7 @@ import {
   makeTelemetryFilterString,
 } from '@temporalio/worker';
 import { z } from 'zod';
+import { withProgram } from '../core/requests/commands.js';
 import { isObject, parseJson } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
 import { KEYS_VARIABLE } from '../encryption/keyring.js';
@@ -28,37 +29,58 @@ const BUCKETS = {
   gen_ai_client_token_usage: [1, 4, 16, 64, 256, 1024, 4096, 16_384, 65_536, 262_144, 1_048_576],
 };
 
+interface LogOptions {
+  /** Writes an entry; default: to stderr, in the SDK's format. */
+  readonly write?: (entry: LogEntry) => void;
+  /** The IP address with a port at which metrics are served to Prometheus; null, the default: none. */
+  readonly metrics?: string | null;
+  /** Returns a text whose commands can be pasted; default: those that work in a project. */
+  readonly runnable?: (text: string) => string;
+}
+
 /**
- * Sets the minimum level at which Temporal's SDK logs to stderr, or to `write`, with secrets
- * redacted, and the IP address with a port at which it serves metrics to Prometheus. The SDK has one
+ * Sets the minimum level at which Temporal's SDK logs, with secrets redacted. The SDK has one
  * runtime per process, so only the first call has an effect. Only a program may call it, not a library.
  * Throws the SDK's error if it cannot serve the metrics.
  */
-export function installRuntime(
-  level: LogLevel = 'WARN',
-  write?: (entry: LogEntry) => void,
-  metrics: string | null = null,
-): void {
+export function installRuntime(level: LogLevel = 'WARN', options: LogOptions = {}): void {
   try {
-    installRuntimeOf({
-      // The SDK's own logger formats the entries.
-      logger: new DefaultLogger(level, write),
-      telemetryOptions: {
-        logging: {
-          filter: makeTelemetryFilterString({ core: level, other: 'ERROR' }),
-          forward: {},
-        },
-        ...(metrics !== null && {
-          metrics: {
-            prometheus: { bindAddress: metrics, histogramBucketOverrides: BUCKETS },
-          },
-        }),
-      },
-    });
+    Runtime.install(runtimeOptions(level, options));
   } catch (error) {
-    if (metrics !== null) throw error;
+    if (options.metrics) throw error;
     // The process already has a runtime, which stays.
   }
+}
+
+/**
+ * Sets the level for a runtime that the process may need later, unless it has one, or has had one. A
+ * runtime that no worker uses keeps its process alive, so none is made here.
+ */
+export function prepareRuntime(level: LogLevel): void {
+  const { _instance: runtime, defaultOptions: remembered } = Runtime;
+  if (runtime !== undefined || remembered.logger !== undefined) return;
+  Runtime.defaultOptions = runtimeOptions(level, {});
+}
+
+function runtimeOptions(
+  level: LogLevel,
+  { write, metrics = null, runnable }: LogOptions,
+): RuntimeOptions {
+  return {
+    // The SDK's own logger formats the entries.
+    logger: guarded(new DefaultLogger(level, write), runnable),
+    telemetryOptions: {
+      logging: {
+        filter: makeTelemetryFilterString({ core: level, other: 'ERROR' }),
+        forward: {},
+      },
+      ...(metrics !== null && {
+        metrics: {
+          prometheus: { bindAddress: metrics, histogramBucketOverrides: BUCKETS },
+        },
+      }),
+    },
+  };
 }
 
 /**
@@ -85,8 +107,14 @@ export function guardLog(): void {
 /** The loggers that redact. */
 const guards = new WeakSet<Logger>();
 
-/** Returns a logger that passes entries on to another one, without secrets. */
-function guarded(logger: Logger): Logger {
+/**
+ * Returns a logger that passes entries on to another one, without secrets, and with commands that can be
+ * pasted.
+ */
+function guarded(
+  logger: Logger,
+  runnable: (text: string) => string = (text) => withProgram(text),
+): Logger {
   // The SDK logs each activity at `DEBUG`: entries that the logger would drop are not redacted.
   const level = logger instanceof DefaultLogger ? logger.level : 'TRACE';
   const redacting = new DefaultLogger(level, (entry) => {
@@ -100,7 +128,7 @@ function guarded(logger: Logger): Logger {
     const isHidden = encrypting > 0 || isTask(entry);
     const { message, meta } = isHidden ? withoutTexts(entry) : entry;
     const fields = { ...(meta && redactFields(meta)), [LogTimestamp]: timestampNanos };
-    logger.log(given, redactMessage(message), fields);
+    logger.log(given, redactMessage(runnable(message)), fields);
   });
   guards.add(redacting);
   return redacting;

@@ -67,7 +67,7 @@ export function workerDeps(
 ): ActivityDependencies {
   const deps = {
     definitions: { find: async () => agent, add: () => undefined },
-    transcripts: { noteResult: () => undefined },
+    transcripts: { noteResult: () => undefined, hasReply: () => true },
     blobs: memoryBlobs(),
     requests: { rules: [], ...requests },
   };

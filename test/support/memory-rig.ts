@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -14,8 +14,8 @@ import {
 import { STATUS } from '../../src/memory/segment.js';
 import { createWorkerParts } from '../../src/worker/parts.js';
 import { CANARIES, CANARY_NAMES } from './canaries.js';
-import { expectNoLeaks, watchFiles, watchHistory } from './canary-watch.js';
-import { createRig, endOf, type Rig } from './rig.js';
+import { expectNoLeaks, watchHistory } from './canary-watch.js';
+import { createRig, endOf, removeHome, type Rig } from './rig.js';
 import { watchRuns } from './watched-runs.js';
 
 /** The default of `skips`: most retries and timeouts, but no deadline by which a person decides. */
@@ -135,8 +135,7 @@ export async function createMemoryRig({ skips = SKIPPED_MS } = {}): Promise<Rig>
         await host.close();
       }
       for (const { events } of allSegments(server)) watchHistory({ events });
-      await watchFiles(home);
-      await rm(home, { recursive: true, force: true });
+      await removeHome(home);
       expectNoLeaks();
     },
   };

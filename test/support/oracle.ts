@@ -232,12 +232,11 @@ export function statusOfReader(
     description: { status: { name: 'RUNNING' }, raw: {} },
     history: {},
     events,
-    view,
+    // People who look at the run before it has processed the cancel are told of it.
+    view: { ...view, cancelRequested: false },
     terminatedWhy: '',
   } as unknown as RunReading;
-  const read = toRunStatus(reading, 0);
-  // Shown to people who look at the run before it has processed the cancel.
-  return read.message === 'a cancel is requested' ? { ...read, message: null } : read;
+  return toRunStatus(reading, 0);
 }
 
 /** Compares the messages that the run has; a reader may know more of them. */

@@ -7,6 +7,7 @@ import {
   readdir,
   readFile,
   realpath,
+  rm,
   symlink,
   writeFile,
 } from 'node:fs/promises';
@@ -83,25 +84,22 @@ async function ended(
 /** The tarball that would be published, built from the current sources. */
 async function pack(folder: string): Promise<string> {
   const built = dirname(dirname(await builtProgram()));
-  for (const part of (await manifestIn(repository)).files) {
-    if (part === 'bin' || part === 'dist') continue;
+  // A folder of its own, since another test file may pack at the same time.
+  const packed = await mkdtemp(join(tmpdir(), 'perdure-packed-'));
+  const own = ['bin', 'dist', 'package.json'];
+  for (const part of new Set([...own, ...(await manifestIn(repository)).files])) {
     // Written when the package is packed, and not in the repository.
-    if (part === 'llms-full.txt') await writeFile(join(built, part), llmsFull());
-    else await copy(join(repository, part), join(built, part));
+    if (part === 'llms-full.txt') await writeFile(join(packed, part), llmsFull());
+    else {
+      const from = own.includes(part) ? built : repository;
+      await cp(join(from, part), join(packed, part), { recursive: true });
+    }
   }
-  await npm(built, 'pack', '--ignore-scripts', '--pack-destination', folder);
+  await npm(packed, 'pack', '--ignore-scripts', '--pack-destination', folder);
+  await rm(packed, { recursive: true });
   const [tarball] = (await readdir(folder)).filter((name) => name.endsWith('.tgz'));
   if (tarball === undefined) throw new Error('npm has packed nothing');
   return tarball;
-}
-
-/** Copies a part of the package. Another test file may copy it to the same place at the same time. */
-async function copy(from: string, to: string): Promise<void> {
-  const again = async (error: NodeJS.ErrnoException): Promise<void> => {
-    if (error.code !== 'EEXIST') throw error;
-    await cp(from, to, { recursive: true });
-  };
-  await cp(from, to, { recursive: true }).catch(again);
 }
 
 /** Unpacks the tarball, and links what the manifest in it depends on, what the project does, and the programs. */

@@ -12,6 +12,7 @@ import type { History } from '../../src/history/history-event.js';
 import { defineConfig, type Config } from '../../src/config.js';
 import type { RunInput } from '../../src/core/input/input.js';
 import type { Outcome } from '../../src/core/transcript/outcome.js';
+import { stopServer } from '../../src/server/dev-server.js';
 import { createWorker, type RunningWorker } from '../../src/worker/create-worker.js';
 import type { WorkerOptions } from '../../src/worker/options.js';
 import { sourceBundle } from './bundle.js';
@@ -115,12 +116,19 @@ export async function createRig(address: string = inject('temporalAddress')): Pr
         await terminateRuns(client, taskQueue);
         await connection.close();
       }
-      await watchFiles(home);
-      await rm(home, { recursive: true, force: true });
+      await removeHome(home);
       expectNoLeaks();
     },
   };
   return rig;
+}
+
+/** Removes the home of a rig. Throws if a command has started a server in it, which would outlive the tests. */
+export async function removeHome(home: string): Promise<void> {
+  await watchFiles(home);
+  const isStray = await stopServer(home);
+  await rm(home, { recursive: true, force: true });
+  if (isStray) throw new Error('a test has started a server of its own; give it the address');
 }
 
 /** Ends what a test has left open, which `doctor` would find on the server in other tests. */

@@ -1,6 +1,6 @@
 import type { StepLines } from '../../src/cli/run-view/step-lines.js';
 import type { Projection } from '../../src/history/projection.js';
-import { advances } from '../../src/history/run-steps.js';
+import { advances } from '../../src/history/emit-steps.js';
 import type { RunState } from '../../src/core/state/state.js';
 
 /** Returns the projection of a run in a given state, with its messages in order. */

@@ -1,3 +1,4 @@
+import { existsSync, writeFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { NativeConnection, Worker, type WorkflowBundleOption } from '@temporalio/worker';
 import { defineAgent } from '../../src/agents/define-agent.js';
@@ -66,6 +67,7 @@ export async function workerByEnv(
         ...mcpAgents(env),
         askingAgent(),
         fatalAgent(env['LEDGER'] ?? '', env['FATAL']),
+        freezingAgent(env['FREEZE']),
       ],
       ...(window > 0 && { models: { stub: { window } } }),
     });
@@ -131,6 +133,28 @@ function fatalAgent(ledgerUrl: string, once: string | undefined): Agent {
     }),
   );
   return defineAgent({ name: 'fatal', instructions: 'x', model: 'stub', tools });
+}
+
+/**
+ * An agent with an inline read that freezes its process at once, the first time: it then creates the
+ * file `once`.
+ */
+function freezingAgent(once: string | undefined): Agent {
+  const freeze = defineTool({
+    name: 'freeze',
+    description: 'freezes its process',
+    input: z.object({ n: z.number() }),
+    effect: 'read',
+    inline: true,
+    execute({ n }) {
+      if (once !== undefined && !existsSync(once)) {
+        writeFileSync(once, '');
+        process.kill(process.pid, 'SIGSTOP');
+      }
+      return `thawed ${n}`;
+    },
+  });
+  return defineAgent({ name: 'freezing', instructions: 'x', model: 'stub', tools: [freeze] });
 }
 
 /** If there are files of a fixture server, adds an agent that has it as a tool source. */

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { setLogger } from '../../src/temporal/sdk-internals.js';
 import { guardLog } from '../../src/worker/log.js';
 
-test('the log has no warnings about probes, whose answers nobody needs', () => {
+test('the log has no warnings about probes, whose answers nobody needs, and commands that can be pasted', () => {
   const runtime = Runtime.instance();
   const { logger } = runtime;
   const { defaultOptions } = Runtime;
@@ -18,6 +18,7 @@ test('the log has no warnings about probes, whose answers nobody needs', () => {
     warn('perdure-probe-1');
     warn('run-1');
     runtime.logger.error('broken', { workflowId: 'perdure-probe-1' });
+    runtime.logger.warn('accept it with: perdure mcp accept shop lookup');
   } finally {
     setLogger(runtime, logger);
     Reflect.set(Runtime, 'defaultOptions', defaultOptions);
@@ -25,5 +26,7 @@ test('the log has no warnings about probes, whose answers nobody needs', () => {
   expect(logged.map(({ message, meta }) => [message, meta?.['workflowId']])).toEqual([
     ['Task not found when completing', 'run-1'],
     ['broken', 'perdure-probe-1'],
+    // A program that hosts a worker has the command in its project.
+    ['accept it with: npx perdure mcp accept shop lookup', undefined],
   ]);
 });
