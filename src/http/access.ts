@@ -13,10 +13,14 @@ import { readSegmentStart } from '../history/segments.js';
 import { hashedId } from '../temporal/stored-ids.js';
 import { tenantIdPrefix } from '../temporal/tenant-rules.js';
 import { HttpError } from './errors.js';
-import type { AgentOfTenant, Principal } from './principals.js';
+import { type AgentOfTenant, type Principal, rightsOf } from './principals.js';
+import { likelyMeant } from '../validation/check-options.js';
 
 /** An agent that the server lists and starts. */
 export type ServedAgent = KnownAgent & { readonly description: string; readonly limits: Limits };
+
+/** Returns a text in which each command can be pasted by its reader. */
+export type Runnable = (text: string) => string;
 
 /** What the interfaces are made from. */
 export interface Place extends ClientParts {
@@ -25,7 +29,7 @@ export interface Place extends ClientParts {
   readonly agents: readonly ServedAgent[];
   readonly taskQueue: string;
   /** Makes each command in a text one that can be pasted. */
-  readonly runnable: (text: string) => string;
+  readonly runnable: Runnable;
 }
 
 /** The field of a run's memo with the name of the principal that started it. */
@@ -158,8 +162,10 @@ export function noWorker(): HttpError {
   });
 }
 
+const LISTS_RUNS = 'GET /v1/runs lists the runs that you may read';
+
 function noRun(id: string): NoRunError {
-  return new NoRunError(`run: there is no run ${visible(JSON.stringify(id))}`);
+  return new NoRunError(`run: there is no run ${visible(JSON.stringify(id))}; ${LISTS_RUNS}`);
 }
 
 /** Returns the refusal for a principal that sees an agent and lacks a right. */
@@ -216,6 +222,19 @@ export function sightOf(
     known.set(run, seen);
     return await seen;
   };
+}
+
+/** Returns a hint at the agent that a principal may mean, among those that it may use; empty without one. */
+export function meantAgent(
+  { agents }: Pick<Place, 'agents'>,
+  principal: Principal,
+  agent: string,
+): string {
+  const known = agents
+    .map(({ name }) => name)
+    .filter((name) => rightsOf(principal, name).length > 0);
+  const meant = likelyMeant(agent, known);
+  return meant === undefined ? '' : `did you mean ${meant}? `;
 }
 
 const yes = (): boolean => true;

@@ -11,6 +11,8 @@ import {
 } from '../core/transcript/request.js';
 import { clientId } from './input-fields.js';
 import { OPERATIONS, type ReadInput } from './operations.js';
+import { firstIssue } from '../validation/check-options.js';
+import { requestIssue } from '../validation/request-issues.js';
 
 /** What a client of AG-UI sends, and what it is asked. */
 
@@ -67,6 +69,8 @@ export interface ThreadInput {
   readonly shown: readonly ThreadMessage[];
   /** The newest messages of the user, without an answer between them. */
   readonly said: readonly { readonly id: string; readonly text: string }[];
+  /** Why they cannot be sent; null if they can. A client that only connects may still show such messages. */
+  readonly fault: string | null;
   /** Whether they are the end of what the client shows. */
   readonly isLast: boolean;
   /** Null if the request answers no interrupts. */
@@ -79,7 +83,7 @@ const [MAX_SAID, MAX_ID_CHARACTERS] = [20, 160];
 /** Reads the body of a request. Throws an `InputError` that names the first fault. */
 export function readRunInput(body: unknown): ThreadInput {
   const input = read(runInput, body);
-  const shown = input.messages.flatMap((one) => toMessage(one) ?? []);
+  const shown = input.messages.flatMap((one, at) => toMessage(one, at) ?? []);
   const last = shown.findLastIndex(({ role }) => role === 'user');
   const first = shown.findLastIndex(({ role }, at) => at < last && role !== 'user') + 1;
   const users = last === -1 ? [] : shown.slice(first, last + 1);
@@ -101,8 +105,22 @@ export function readRunInput(body: unknown): ThreadInput {
     shown,
     said: users.map(({ id, content = '' }) => ({ id, text: content })),
     isLast: last !== -1 && last === shown.length - 1,
+    fault: emptyText(input.messages, users),
     decisions: resume === undefined ? null : resume.flatMap((one, at) => toDecision(one, at) ?? []),
   };
+}
+
+/** Returns which of the messages of the user has no text, or null. */
+function emptyText(
+  messages: readonly z.output<typeof message>[],
+  users: readonly ThreadMessage[],
+): string | null {
+  const empty = users.find(({ content = '' }) => content.trim() === '');
+  if (empty === undefined) return null;
+  const at = messages.findIndex(({ id, role }) => role === 'user' && id === empty.id);
+  const content = messages[at]?.content;
+  const got = content === undefined ? 'none' : show(content);
+  return `messages[${at}].content: expected text, got ${got}`;
 }
 
 /** Reads the thread that a request names. Throws an `InputError`. */
@@ -111,17 +129,15 @@ export function readThread(body: unknown): string {
 }
 
 function read<T>(schema: z.ZodType<T>, body: unknown, at = ''): T {
-  const found = schema.safeParse(body);
+  const found = schema.safeParse(body, { error: requestIssue });
   if (found.success) return found.data;
-  const [issue] = found.error.issues;
-  const place = [at, ...(issue?.path ?? [])].filter((part) => part !== '').join('.');
-  throw new InputError(`${place || 'body'}: ${issue?.message ?? 'not valid'}`);
+  throw new InputError(firstIssue(found.error.issues, body, at));
 }
 
-function toMessage(given: z.output<typeof message>): ThreadMessage | null {
+function toMessage(given: z.output<typeof message>, at: number): ThreadMessage | null {
   const { id, role, toolCallId, toolCalls = [] } = given;
   if (role !== 'user' && role !== 'assistant' && role !== 'tool') return null;
-  const content = textOf(given);
+  const content = textOf(given, at);
   const calls = toolCalls.map(({ id: call, function: { name, arguments: json } }) => ({
     id: call,
     type: 'function' as const,
@@ -136,14 +152,16 @@ function toMessage(given: z.output<typeof message>): ThreadMessage | null {
   };
 }
 
-function textOf({ role, content }: z.output<typeof message>): string {
+function textOf({ role, content }: z.output<typeof message>, at: number): string {
   if (typeof content === 'string') return content;
   const parts: readonly unknown[] = Array.isArray(content) ? content : [];
-  const texts = parts.map((part) => {
+  const texts = parts.map((part, index) => {
     const text = isObject(part) && part['type'] === 'text' ? part['text'] : undefined;
     if (typeof text === 'string') return text;
     if (role !== 'user') return '';
-    throw new InputError('messages: expected text from the user; this server takes no other parts');
+    throw new InputError(
+      `messages[${at}].content[${index}]: expected text, got ${show(part)}; this server takes no other parts`,
+    );
   });
   return texts.join('\n');
 }
@@ -160,29 +178,34 @@ function toDecision(
   { interruptId, status, payload }: z.output<typeof answer>,
   at: number,
 ): ReadInput<'decide'>['decisions'][number] | null {
-  const place = `resume.${at}`;
+  const place = `resume[${at}]`;
   const [, request = '', digest] = /^(r\d{1,9})\.([0-9a-f]{64})$/.exec(interruptId) ?? [];
   if (digest === undefined) {
-    throw new InputError(`${place}.interruptId: expected the id of an interrupt, as it was sent`);
+    throw new InputError(
+      `${place}.interruptId: expected the id of an interrupt, as it was sent, got ${show(interruptId)}`,
+    );
   }
   if (status === 'cancelled') return null;
   const isApproval = isObject(payload) && Object.hasOwn(payload, 'approved');
   const fields = isApproval ? approvalFields(read(approval, payload, `${place}.payload`)) : payload;
   const decisions = [{ ...(isObject(fields) && fields), request, digest }];
-  const found = OPERATIONS.decide.input.shape.decisions.safeParse(decisions);
+  const found = OPERATIONS.decide.input.shape.decisions.safeParse(decisions, {
+    error: requestIssue,
+  });
   const [decision] = found.data ?? [];
   if (decision !== undefined) return decision;
   const [issue] = found.error?.issues ?? [];
-  const within = (issue?.path.slice(1) ?? []).map(String);
+  const within = issue?.path.slice(1) ?? [];
   if (!isObject(payload) || (within[0] === 'as' && !Object.hasOwn(payload, 'as'))) {
     throw new InputError(
       `${place}.payload: expected an object of the interrupt's responseSchema, with \`approved\` or \`as\`, got ${show(payload)}`,
     );
   }
   const [field = '', ...deeper] = within;
-  const sent = isApproval ? (APPROVAL_FIELDS[field] ?? field) : field;
-  const path = [place, 'payload', ...(sent === '' ? [] : [sent]), ...deeper].join('.');
-  throw new InputError(`${path}: ${issue?.message ?? 'not valid'}; see the interrupt's schema`);
+  const sent = isApproval ? (APPROVAL_FIELDS[String(field)] ?? field) : field;
+  const path = sent === '' ? [] : [sent, ...deeper];
+  const faults = issue === undefined ? [] : [{ ...issue, path }];
+  throw new InputError(firstIssue(faults, payload, `${place}.payload`));
 }
 
 /** The fields of an approval in AG-UI, by those of a decision. */

@@ -15,6 +15,7 @@ import {
 } from './api-routes.js';
 import {
   beginOrResume,
+  noConversation,
   readOwn,
   refuseUnanswered,
   requestsAt,
@@ -82,7 +83,9 @@ export function addAgUiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
     const caller = callerOf(context, parts);
     const id = readThread(await readBody(context));
     const run = runOf(caller, { door: 'thread', agent, id, prefix: idPrefixOf(place, caller) });
-    await openToCancel(place, caller.principal, run);
+    await openToCancel(place, caller.principal, run).catch((error: unknown) => {
+      throw NoRunError.isInstance(error) ? noConversation('threadId', { agent, id }) : error;
+    });
     // Before a worker has seen the run, its first turn waits.
     const turn = Math.max(1, (await place.api.status(run)).turn);
     const actor = place.as(actorOfCaller(caller));
@@ -97,7 +100,11 @@ export function addAgUiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
 /** Returns what a stream shows of a thread as it is. Rejects with a `NoRunError`. */
 async function follow({ place }: DoorParts, caller: Caller, run: string): Promise<Followed> {
   const found = await readOwn(place, caller, run);
-  if (found === null) throw new NoRunError('threadId: there is no such thread');
+  if (found === null) {
+    throw new NoRunError(
+      'threadId: expected a thread of yours, got another one; start it with a message in `messages`',
+    );
+  }
   const from = Math.max(1, found.turn);
   // A message that waits may join the turn under way, so their number does not tell the last turn.
   const { state } = await viewOf(place, run);
@@ -111,7 +118,8 @@ async function begin(
   { agent, run, input }: Thread,
 ): Promise<Followed> {
   const { place } = parts;
-  const { said, isLast, decisions } = input;
+  const { said, isLast, decisions, fault } = input;
+  if (fault !== null && (decisions === null || isLast)) throw new InputError(fault);
   if (decisions !== null) {
     await openRun(place, { principal: caller.principal, right: 'read', run });
     if (decisions.length > 0) await createHandlers(place).decide({ run, decisions }, caller);

@@ -1,4 +1,5 @@
 import type { Hono } from 'hono';
+import { z } from 'zod';
 import { storedId } from '../client/run-ids.js';
 import { InputError } from '../core/errors.js';
 import { isObject, parseForeignJson } from '../core/text/json.js';
@@ -6,10 +7,12 @@ import { show, visibleJson } from '../core/text/text.js';
 import type { OpenedStream } from '../live/run-streams.js';
 import type { StreamEvent } from '../live/stream.js';
 import { describeIssues } from '../validation/check-options.js';
+import { requestIssue } from '../validation/request-issues.js';
 import { type Place, openRun } from './access.js';
 import { HttpError } from './errors.js';
 import type { GuardLimits, Guarded, GuardedContext, StreamCounter } from './guard.js';
 import { type Caller, type Handlers, createHandlers } from './handlers.js';
+import { withMeaning } from './input-fields.js';
 import { OPERATIONS, type Operation, type OperationName, pathFields } from './operations.js';
 import { sseEvent, sseResponse } from '../live/sse.js';
 
@@ -102,29 +105,58 @@ async function readInput(context: GuardedContext, operation: Operation): Promise
   if (twice !== undefined) {
     throw new InputError(`${twice}: expected it in the path only, got it twice; remove one`);
   }
-  const value = { ...given, ...inPath };
-  const read = input.safeParse(value);
+  return readFields(input, { ...given, ...inPath }, Object.keys(inPath));
+}
+
+/** Reads the fields of a request. Throws an `InputError` with a line for each fault. `inPath`: those in the path. */
+function readFields<Input extends z.ZodObject>(
+  input: Input,
+  value: Readonly<Record<string, unknown>>,
+  inPath: readonly string[],
+): z.output<Input> {
+  const read = input.safeParse(value, { error: requestIssue });
   if (read.success) return read.data;
-  const known = Object.keys(input.shape).filter((name) => !Object.hasOwn(inPath, name));
+  const known = Object.keys(input.shape).filter((name) => !inPath.includes(name));
   const keys = {
     known,
-    unrecognized: (names: string, nearest: string, meant: string | undefined) =>
-      meant === undefined
-        ? `${names}: expected one of ${nearest || 'no fields'}; correct or remove it`
-        : `${names}: expected a field of this request; did you mean ${show(meant)}?`,
+    unrecognized: (names: string, nearest: string, meant: string | undefined) => {
+      if (nearest === '') return `${names}: expected no fields; remove it`;
+      return meant === undefined
+        ? `${names}: expected one of ${nearest}; correct or remove it`
+        : `${names}: expected a field of this request; did you mean ${show(meant)}?`;
+    },
   };
   const lines = describeIssues(read.error.issues, value, { keys });
-  throw new InputError(lines.map((line) => line.slice(2)).join('\n'));
+  throw new InputError(lines.map((line) => withMeaning(line.slice(2), input)).join('\n'));
 }
 
 /** Returns the body of a request as an object; an empty body is an empty object. */
 export async function readBody(context: GuardedContext): Promise<Record<string, unknown>> {
-  const text = await context.req.text();
+  const text = utf8Text(await context.req.arrayBuffer());
   if (text === '') return {};
+  const value = jsonOf(text);
+  if (isObject(value)) return value;
+  throw new InputError(`body: expected an object, got ${show(value)}`);
+}
+
+/** Returns the text of a body. Throws an `InputError`: other bytes would be replaced in what the run gets. */
+export function utf8Text(bytes: ArrayBuffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw new InputError('body: expected text in UTF-8, got other bytes; encode it as UTF-8');
+  }
+}
+
+/** Returns the JSON of a body. Throws an `InputError`. */
+function jsonOf(text: string): unknown {
   const json = parseForeignJson(text);
-  if (!json.ok) throw new InputError(`body: ${json.problem}`);
-  if (isObject(json.value)) return json.value;
-  throw new InputError(`body: expected an object, got ${show(json.value)}`);
+  if (json.ok) return json.value;
+  throw new InputError(
+    json.isJson
+      ? `body: ${json.problem}`
+      : `body: expected JSON, got ${show(text)} (${json.problem}); send a JSON object`,
+  );
 }
 
 function readQuery(context: GuardedContext): Record<string, unknown> {
@@ -156,11 +188,23 @@ async function streamEvents(context: GuardedContext, parts: DoorParts): Promise<
   const { place, limits } = parts;
   const principal = context.get('principal');
   const run = context.req.param('run') ?? '';
+  const query = readFields(
+    z.strictObject({
+      after: z.string().exactOptional(),
+      lastEventId: z.string().exactOptional(),
+    }),
+    readQuery(context),
+    [],
+  );
   await openRun(place, { principal, right: 'read', run });
-  // A reader that reconnects repeats the URL and adds its last position as a header.
-  const after = context.req.header('last-event-id') || context.req.query('after') || '';
+  // A reader that reconnects repeats the URL, and adds its last position as a header. Readers for browsers
+  // that send keys (`event-source-polyfill`) add it to the URL.
+  const last = context.req.header('last-event-id') || query.lastEventId || '';
+  const after = last || query.after || '';
   return await whileRead(context, parts, async (over) => {
-    const stream = await openRunStream(place, { run, after, over });
+    const stream = await openRunStream(place, { run, after, over }).catch((error: unknown) => {
+      throw InputError.isInstance(error) ? namedPosition(error, last !== '') : error;
+    });
     if (!stream.isPast) {
       const headers = after === 'now' ? { 'last-event-id': stream.position } : {};
       return sseResponse(eventBlocks(stream, after), { over, readMs: limits.readMs, headers });
@@ -169,6 +213,17 @@ async function streamEvents(context: GuardedContext, parts: DoorParts): Promise<
     // Status 204 stops a browser from reconnecting.
     return new Response(null, { status: 204 });
   });
+}
+
+/** Returns the refusal of a position by the name that it has in the request. */
+function namedPosition(error: InputError, isHeader: boolean): InputError {
+  const message = error.message
+    .replace(
+      /^from: expected the offset of an event/,
+      `after: expected the id of an event${isHeader ? '' : ', or now'}`,
+    )
+    .replace(/^after/, isHeader ? 'Last-Event-ID' : 'after');
+  return new InputError(message, { cause: error });
 }
 
 /** Opens the stream of a run until its controller aborts. */

@@ -9,7 +9,7 @@ import { type Request, isUndoRequest } from '../core/transcript/request.js';
 import type { Projection } from '../history/projection.js';
 import { readRun } from '../history/read-run.js';
 import { BlobError } from '../storage/blob-store.js';
-import { type Place, noWorker, openRun, unseen } from './access.js';
+import { type Place, meantAgent, noWorker, openRun, unseen } from './access.js';
 import type { DoorParts } from './api-routes.js';
 import { HttpError } from './errors.js';
 import type { ClientTools } from './input-fields.js';
@@ -69,14 +69,26 @@ export async function beginOrResume(
  * server that does not know its agents accepts any name.
  */
 export function requireServed(
-  { agents }: Pick<Place, 'agents'>,
+  place: Pick<Place, 'agents'>,
   { principal }: Pick<Caller, 'principal'>,
   agent: string,
 ): void {
+  const { agents } = place;
   const isListed = agents.length === 0 || agents.some(({ name }) => name === agent);
   if (isListed && rightsOf(principal, agent).length > 0) return;
-  const fix = 'GET /v1/agents lists them';
+  const fix = `${meantAgent(place, principal, agent)}GET /v1/agents lists them`;
   throw new HttpError(404, 'not_found', `agent: there is no agent ${show(agent)}`, { fix });
+}
+
+/** Returns the refusal of a conversation that its client has not begun, by the field that names it. */
+export function noConversation(
+  field: 'id' | 'threadId',
+  { agent, id }: { readonly agent: string; readonly id: string },
+): NoRunError {
+  const kind = field === 'id' ? 'chat' : 'thread';
+  return new NoRunError(
+    `${field}: there is no ${kind} ${show(id)} with agent ${show(agent)}; begin it with a message`,
+  );
 }
 
 /** Throws an `InputError` if a conversation is to go on with another agent. */

@@ -20,10 +20,10 @@ import {
   expected,
 } from '../validation/check-options.js';
 import { ownVersion } from '../storage/files.js';
-import type { Place } from './access.js';
+import type { Runnable, Place } from './access.js';
 import { addAgUiRoutes } from './ag-ui.js';
 import { type DoorParts, addApiRoutes, answerJson } from './api-routes.js';
-import { HttpError, errorAnswer, errorBody } from './errors.js';
+import { errorAnswer, errorBody, noRoute } from './errors.js';
 import {
   type Guarded,
   checkBody,
@@ -96,7 +96,7 @@ interface Setup {
   /** How long a request waits for the end of a turn. */
   readonly waitMs?: number;
   /** Makes the commands in a text runnable in any shell of this machine. */
-  readonly runnable?: (text: string) => string;
+  readonly runnable?: Runnable;
 }
 
 /** Clients of OpenAI give up, and try again, after ten minutes. */
@@ -140,9 +140,8 @@ export async function openServer(
     return answerJson(body, status, headers);
   });
   app.notFound(({ req }) => {
-    const message = `path: there is no ${req.method} ${req.path}`;
-    const fix = 'GET /v1/openapi.json lists what there is';
-    return answerJson(errorAnswer(new HttpError(404, 'not_found', message, { fix })).body, 404);
+    const { status, body, headers } = inFormOf(req.path, errorAnswer(noRoute(app.routes, req)));
+    return answerJson(body, status, headers);
   });
   app.use(async (context, next) => {
     await next();

@@ -11,9 +11,10 @@ import {
   UnreadableError,
 } from '../core/errors.js';
 import { withProgram } from '../core/requests/commands.js';
-import { printable } from '../core/text/text.js';
+import { printable, shorten } from '../core/text/text.js';
 import { redactMessage } from '../secrets/redact.js';
 import { isUnanswered } from '../temporal/grpc.js';
+import { likelyMeant } from '../validation/check-options.js';
 
 /** What a request was refused for, in the one form of all errors. */
 interface ErrorBody {
@@ -181,3 +182,42 @@ function withFix(text: string): { readonly message: string; readonly fix: string
   if (at === -1) return { message: text, fix: null };
   return { message: text.slice(0, at), fix: text.slice(at + 2) };
 }
+
+/** Returns the refusal of a path that does not exist, or not with this method, with those that do. */
+export function noRoute(
+  routes: readonly { readonly method: string; readonly path: string }[],
+  { method, path }: { readonly method: string; readonly path: string },
+): HttpError {
+  const fix = 'GET /v1/openapi.json lists what there is';
+  const real = routes.filter((route) => !route.path.includes('*'));
+  const found = real.filter((route) => patternOf(route.path).test(path));
+  const methods = [...new Set(found.map((route) => route.method))].toSorted();
+  if (methods.length > 0) {
+    const expected = methods.join(' or ');
+    const message = `method: expected ${expected} for ${shorten(path, MAX_PATH)}, got ${method}`;
+    const headers = { allow: methods.join(', ') };
+    return new HttpError(405, 'unsupported', message, { fix, headers });
+  }
+  // The parts of a pattern that are names get those of the path.
+  const parts = path.split('/').slice(0, MAX_PARTS);
+  if (parts.at(-1) === '') parts.pop();
+  const paths = real.map((route) => {
+    const names = route.path.split('/');
+    return names.map((name, at) => (name.startsWith(':') ? (parts[at] ?? name) : name)).join('/');
+  });
+  const meant = likelyMeant(
+    parts.join('/'),
+    [...new Set(paths)].filter((one) => one.length > 1),
+  );
+  const hint = meant === undefined || meant.includes(':') ? '' : `did you mean ${meant}? `;
+  const message = `path: there is no ${method} ${shorten(path, MAX_PATH)}`;
+  return new HttpError(404, 'not_found', message, { fix: hint + fix });
+}
+
+/** Returns what the paths of a route look like. */
+function patternOf(route: string): RegExp {
+  return new RegExp(`^${route.replaceAll('.', String.raw`\.`).replaceAll(/:\w+/g, '[^/]+')}$`);
+}
+
+/** How much of a path is shown, and the most parts that a path has. */
+const [MAX_PATH, MAX_PARTS] = [200, 10];

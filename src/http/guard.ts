@@ -148,7 +148,17 @@ export function checkBody({ bodyBytes }: GuardLimits): MiddlewareHandler<Guarded
       throw new HttpError(
         415,
         'unsupported',
-        `Content-Type: expected application/json, got ${show(type)}`,
+        `Content-Type: expected application/json, got ${type === '' ? 'none' : show(type)}`,
+        { fix: 'send JSON, with the header Content-Type: application/json' },
+      );
+    }
+    const encoding = context.req.header('content-encoding') ?? '';
+    if (!/^(?:identity)?$/i.test(encoding)) {
+      throw new HttpError(
+        415,
+        'unsupported',
+        `Content-Encoding: expected none, got ${show(encoding)}`,
+        { fix: 'send the body as it is' },
       );
     }
     return await limit(context, next);

@@ -7,7 +7,6 @@ import type { Right } from '../config.js';
 import { InputError } from '../core/errors.js';
 import { readDrawing } from '../history/run-drawing.js';
 import { toMermaid } from '../core/graph/draw.js';
-import { toLimits } from '../core/input/input.js';
 import { withTexts } from '../core/requests/commands.js';
 import type { RunState } from '../core/state/state.js';
 import { canonicalJson, sha256Hex } from '../core/text/json.js';
@@ -23,11 +22,13 @@ import {
   type SeenRun,
   forbidden,
   mayDo,
+  meantAgent,
   openRun,
   sightOf,
   tenantFor,
 } from './access.js';
 import { HttpError } from './errors.js';
+import { checkedLimits } from './input-fields.js';
 import type { OperationName, OperationOutput, ReadInput } from './operations.js';
 import { type AgentOfTenant, type Principal, rightsOf } from './principals.js';
 import {
@@ -124,14 +125,19 @@ export async function startFor(
 }
 
 /** Checks that a principal may start runs of an agent that there is. */
-function requireStart({ agents }: Place, principal: Principal, about: AgentOfTenant): void {
+function requireStart(place: Place, principal: Principal, about: AgentOfTenant): void {
+  const { agents } = place;
   const { agent } = about;
+  const noAgent = (): InputError => {
+    const fix = `${meantAgent(place, principal, agent)}GET /v1/agents lists them`;
+    return new InputError(`agent: there is no agent ${show(agent)}; ${fix}`);
+  };
   if (!principal.may('start', about)) {
-    if (rightsOf(principal, agent).length === 0) throw noAgent(agent);
+    if (rightsOf(principal, agent).length === 0) throw noAgent();
     throw forbidden(principal, 'start', about);
   }
   // Another check would name the nearest agents, which the principal may not know.
-  if (agents.length > 0 && !agents.some(({ name }) => name === agent)) throw noAgent(agent);
+  if (agents.length > 0 && !agents.some(({ name }) => name === agent)) throw noAgent();
 }
 
 const OWNER_DIGITS = 16;
@@ -189,10 +195,6 @@ export async function resultWithin(
 
 function requireControl(principal: Principal, about: AgentOfTenant): void {
   if (!principal.may('control', about)) throw forbidden(principal, 'control', about);
-}
-
-function noAgent(agent: string): InputError {
-  return new InputError(`agent: there is no agent ${show(agent)}; GET /v1/agents lists them`);
 }
 
 /** Returns the handlers of all operations. */
@@ -253,7 +255,9 @@ function readHandlers(place: Place, open: OpenFor): Pick<Handlers, ReadNames> {
       const { below = [], ...status } = withTexts(await api.status(run), place.runnable);
       const sees = sightOf(place, principal, ['read']);
       const may = await Promise.all(below.map(sees));
-      const shown = below.filter((_, index) => may[index]).map(runnableFix);
+      const shown = below
+        .filter((_, index) => may[index])
+        .map((one) => runnableFix(one, place.runnable));
       return { ...status, ...(shown.length > 0 && { below: shown }), rights };
     },
     async getResult({ run, turn, wait = WAIT_SECONDS }, caller) {
@@ -288,16 +292,17 @@ function readHandlers(place: Place, open: OpenFor): Pick<Handlers, ReadNames> {
         ? undefined
         : (run: ListedRun, info: ListedRun['info']) => sight({ ...run, info });
       const stored = await storedFilter(place.client, filter);
-      return runnableList(await listRequests(place.client, stored, { sees, signal }));
+      const found = await listRequests(place.client, stored, { sees, signal });
+      return runnableList(found, place.runnable);
     },
     async getRequest({ run, request }, caller) {
       await open(run, SEES_REQUESTS, caller);
       const found = await api.request(run, request).catch((error: unknown) => {
         if (!InputError.isInstance(error)) throw error;
-        const fix = 'read the run for its open requests';
+        const fix = `GET /v1/runs/${encodeURIComponent(run)} returns its open requests`;
         throw new HttpError(404, 'no_request', error.message, { fix });
       });
-      return { ...runnableFix(found), view: requestView(found) };
+      return { ...runnableFix(found, place.runnable), view: requestView(found) };
     },
   };
 }
@@ -375,7 +380,7 @@ function writeHandlers(place: Place, open: OpenFor): Omit<Handlers, ReadNames> {
     },
     async cancelRun({ run, turn }, caller) {
       await openToCancel(place, caller.principal, run);
-      if (turn === undefined) await place.api.cancel(run);
+      if (turn === undefined) await as(caller).cancel(run);
       else await as(caller).cancel(run, { turn, ...how });
       return { id: run };
     },
@@ -384,7 +389,7 @@ function writeHandlers(place: Place, open: OpenFor): Omit<Handlers, ReadNames> {
     closeRun: (input, caller) => control(input, caller, (api) => api.close(input.run, how)),
     async setLimits({ run, limits }, caller) {
       await open(run, 'control', caller);
-      return await as(caller).setLimits(run, toLimits(limits), how);
+      return await as(caller).setLimits(run, checkedLimits(limits), how);
     },
   };
 }

@@ -1,5 +1,7 @@
 import { EventSourceParserStream } from 'eventsource-parser/stream';
+import { InputError, NoServerError } from '../core/errors.js';
 import { isObject, parseJson, textField } from '../core/text/json.js';
+import { show } from '../core/text/text.js';
 import type { StreamEvent } from '../live/stream.js';
 import {
   OPERATIONS,
@@ -34,7 +36,8 @@ export interface HttpEventsOptions extends CallOptions {
 
 /**
  * The operations of a server over HTTP. Each rejects with an `HttpRequestError` if the server refuses
- * it. A request that got no answer is repeated three times, which never has a second effect.
+ * it. A request that got no answer is repeated three times, which never has a second effect; then it
+ * rejects with a `NoServerError` (`no_server`), or with the reason of its `signal`.
  */
 export type HttpClient = {
   readonly [Name in OperationName]: (
@@ -89,12 +92,17 @@ export class HttpRequestError extends Error {
 const TRIES = 4;
 const PAUSE_MS = 250;
 
-/** Creates a client of a server; see `httpClient` of `perdure/http`. */
+/** Creates a client of a server; see `httpClient` of `perdure/http`. Throws an `InputError` for a wrong address. */
 export function openHttpClient({
   url,
   key,
   fetch: send = (request) => globalThis.fetch(request),
 }: HttpClientOptions): HttpClient {
+  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
+    throw new InputError(
+      `url: expected the address of a server, such as "http://127.0.0.1:8788", got ${show(url)}`,
+    );
+  }
   const authorization = key === undefined ? {} : { authorization: `Bearer ${key}` };
   const call = async (
     operation: Operation,
@@ -118,7 +126,7 @@ export function openHttpClient({
         await sleep(PAUSE_MS * 2 ** (tries - 1));
         continue;
       }
-      if ('lost' in answer) throw answer.lost;
+      if ('lost' in answer) throw signal?.aborted ? answer.lost : unanswered(answer.lost, url);
       if (answer.status >= 400) throw new HttpRequestError(answer.status, answer.value);
       return answer.value;
     }
@@ -153,6 +161,25 @@ function place(
     rest.map(([name, value]): [string, string] => [name, String(value)]),
   ).toString();
   return { path: query === '' ? filled : `${filled}?${query}`, body: null };
+}
+
+/** Returns the error for a request that got no answer with any try. */
+function unanswered(error: unknown, url: string): NoServerError {
+  const causes = [error, error instanceof Error ? error.cause : undefined];
+  const [why = 'no answer'] = causes.flatMap((one) => {
+    const code = isObject(one) ? textField(one, 'code') : '';
+    return code === '' ? [] : [code];
+  });
+  const reason = why === 'no answer' && error instanceof Error ? error.message : why;
+  // No connection was made, so the server cannot have executed it.
+  const effect =
+    why === 'ECONNREFUSED' || why === 'ENOTFOUND'
+      ? ''
+      : '; a start or a message may still take effect';
+  return new NoServerError(
+    `no server answers at ${new URL(url).origin} (${reason}, ${TRIES} tries)${effect}; start one with: npx perdure serve, or correct \`url\``,
+    { cause: error },
+  );
 }
 
 async function read(response: Response): Promise<{ status: number; value: unknown }> {

@@ -1,11 +1,20 @@
 import type { CallToolResult, McpServer } from '@modelcontextprotocol/server';
 import { z } from 'zod';
+import type { Limits } from '../core/definition/definition.js';
 import { InputError, RefusedError } from '../core/errors.js';
+import { checkLimits, toLimits } from '../core/input/input.js';
 import { visible } from '../core/state/summaries.js';
 import { WHOLE_DIGEST } from '../core/requests/commands.js';
-import type { Json } from '../core/text/json.js';
-import { DECISION_KINDS, MAX_NOTE_CHARACTERS } from '../core/transcript/request.js';
-import { describeIssues } from '../validation/check-options.js';
+import { type Json, isObject, isTooDeep } from '../core/text/json.js';
+import { show } from '../core/text/text.js';
+import {
+  DECISION_KINDS,
+  type DecisionKind,
+  MAX_NOTE_CHARACTERS,
+  type Request,
+} from '../core/transcript/request.js';
+import { describeIssues, likelyMeant } from '../validation/check-options.js';
+import { requestIssue } from '../validation/request-issues.js';
 
 const text = z.string().min(1).max(1_000);
 
@@ -24,20 +33,58 @@ export const clientId = z
   });
 
 /** An image or a file of a message, as a request has it. */
-export const attachmentInput = z.union([
-  z.strictObject({
-    data: z.base64().min(4).describe('the bytes as base64; the body of a request is limited'),
-    mediaType: text.exactOptional().describe('needed only if it cannot be detected'),
-    name: text.exactOptional().describe('the file name that the model sees'),
-  }),
-  z.strictObject({ url: z.url().max(8_000).describe('an image, fetched by the provider') }),
-]);
+export const attachmentInput = z.union(
+  [
+    z.strictObject({
+      data: z
+        .base64('expected base64')
+        .min(4)
+        .describe('the bytes as base64; the body of a request is limited'),
+      mediaType: text.exactOptional().describe('needed only if it cannot be detected'),
+      name: text.exactOptional().describe('the file name that the model sees'),
+    }),
+    z.strictObject({
+      url: z
+        .url({ protocol: /^https?$/, error: 'expected an address with http or https' })
+        .max(8_000)
+        .describe('an image, fetched by the provider'),
+    }),
+  ],
+  'expected {"data": BASE64, "mediaType", "name"} or {"url": "https://…"}',
+);
 
 export type AttachmentInput = z.output<typeof attachmentInput>;
+
+const aTurn = 'expected the number of a turn, such as 2; omit it to cancel the whole run';
+
+/** The turn that a request cancels. */
+export const turnNumber = z
+  .int(aTurn)
+  .min(1, aTurn)
+  .describe('the number of the turn under way, such as 2; omitted: the whole run is canceled');
 
 /** A body is JSON, so any value in it is. */
 export const anyJson = z.custom<Json>(() => true);
 export const anyObject = z.record(z.string(), anyJson);
+
+const limitSet = z.strictObject({
+  steps: z.number().nullable().exactOptional(),
+  toolCalls: z.number().nullable().exactOptional(),
+  tokens: z.number().nullable().exactOptional(),
+  costUsd: z.number().nullable().exactOptional(),
+  wallMs: z.number().nullable().exactOptional(),
+  depth: z.number().nullable().exactOptional(),
+});
+
+/** The limits of a turn, and of the whole run. */
+export const limitsInput = limitSet.extend({ run: limitSet.exactOptional() });
+
+/** Returns limits. Throws an `InputError` that names the wrong one: a run would refuse it as it refuses decisions. */
+export function checkedLimits(limits: z.output<typeof limitsInput>): Limits {
+  const problem = checkLimits(limits, 'limits');
+  if (problem !== null) throw new InputError(problem);
+  return toLimits(limits);
+}
 
 /** The settings with which a run starts. */
 export const START_INPUT = {
@@ -73,7 +120,7 @@ export const DECISION_INPUT = {
   digest: z
     .string()
     .regex(/^[0-9a-f]{64}$/, WHOLE_DIGEST)
-    .describe('of the request, as it was shown'),
+    .describe('the whole digest of the request, as it was shown'),
   as: z.enum(DECISION_KINDS).describe('one of the decisions that the request offers'),
   arguments: anyObject
     .exactOptional()
@@ -104,7 +151,12 @@ export function refuseInOwnWords(
 }
 
 function parsedInput(schema: z.ZodObject, given: unknown): unknown {
-  const { data, error } = schema.safeParse(given);
+  // zod recurses, and would fail with an error of its own.
+  const deep = isObject(given) && Object.entries(given).find(([, value]) => isTooDeep(value));
+  if (deep) {
+    throw new InputError(`${deep[0]}: expected at most 200 levels, got more; flatten the value`);
+  }
+  const { data, error } = schema.safeParse(given, { error: requestIssue });
   if (error === undefined) return data;
   const known = Object.keys(schema.shape);
   const lines = describeIssues(error.issues, given, {
@@ -112,15 +164,17 @@ function parsedInput(schema: z.ZodObject, given: unknown): unknown {
     keys: {
       known,
       unrecognized: (keys, _, meant) =>
-        `${keys}: expected one of the fields ${known.join(', ')}; ${meant === undefined ? 'omit it' : `did you mean ${meant}?`}`,
+        known.length === 0
+          ? `${keys}: expected no fields; remove it`
+          : `${keys}: expected one of the fields ${known.join(', ')}; ${meant === undefined ? 'omit it' : `did you mean ${meant}?`}`,
     },
   });
-  const [first = '', ...others] = lines.map((line) => withHint(line.slice(2), schema));
+  const [first = '', ...others] = lines.map((line) => withMeaning(line.slice(2), schema));
   throw new InputError([first, ...others].join('\n'));
 }
 
-/** Adds what a missing field is, which says what to give. */
-function withHint(line: string, { shape }: z.ZodObject): string {
+/** Adds to the line about a missing field what the field is, which says what to give. */
+export function withMeaning(line: string, { shape }: z.ZodObject): string {
   const [, field = ''] = /^(\w+): missing, /.exec(line) ?? [];
   const described: unknown = Object.hasOwn(shape, field) ? shape[field] : undefined;
   const meaning = described instanceof z.ZodType ? described.description : undefined;
@@ -133,8 +187,29 @@ export function inToolTerms(message: string): string {
     .replaceAll('mode "steer"', 'steer: true')
     .replaceAll('"open": true', 'open: true')
     .replace('GET /v1/agents lists them', 'agent_list lists them')
+    .replace(/GET \/v1\/runs lists .*$/, 'give an id that agent_start returned')
     .replace(/^Idempotency-Key: expected a new key/, 'operation_id: expected a new id')
-    .replace(/^id: /, 'operation_id: ');
+    .replace(/^id: /, 'operation_id: ')
+    .replace(/^run: /, 'id: ');
+}
+
+/**
+ * Returns a name as the decision that it is. Throws an `InputError` for any other name, with the decisions that
+ * the request offers, or with all of them if it is not open. `pending`: reads the open requests.
+ */
+export async function decisionNamed(
+  { request: id, as: name }: { readonly request: string; readonly as: string },
+  pending: () => Promise<readonly Pick<Request, 'id' | 'decisions'>[]>,
+): Promise<DecisionKind> {
+  const kind = DECISION_KINDS.find((one) => one === name);
+  if (kind !== undefined) return kind;
+  const request = (await pending()).find((one) => one.id === id);
+  const known = request?.decisions ?? DECISION_KINDS;
+  const meant = likelyMeant(name, known);
+  const about = request === undefined ? '' : ` for ${visible(id)}`;
+  throw new InputError(
+    `as: expected one of ${known.join(', ')}${about}, got ${show(name)}${meant === undefined ? '' : `; did you mean ${meant}?`}`,
+  );
 }
 
 /** The answer to `agent_cancel` for a run that has ended, in whatever way. */

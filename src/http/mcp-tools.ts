@@ -4,8 +4,10 @@ import { commandLine } from '../core/requests/commands.js';
 import { RUN_STATUSES, type RunStatus, statusName } from '../core/state/status.js';
 import { printable, show } from '../core/text/text.js';
 import type { Outcome } from '../core/transcript/outcome.js';
+import { DECISION_KINDS, type Request } from '../core/transcript/request.js';
 import { redactMessage } from '../secrets/redact.js';
-import { DECISION_INPUT } from './input-fields.js';
+import { DECISION_INPUT, turnNumber } from './input-fields.js';
+import type { Runnable, ServedAgent } from './access.js';
 import { pendingAnswer, toPending } from './views.js';
 
 // The tools of perdure's MCP server, which the command serves over stdin, and the HTTP server at /mcp.
@@ -62,7 +64,10 @@ const resultAnswer = z.object({
   cost_usd: z.number().nullable(),
 });
 
-export function toStatusAnswer(status: RunStatus): z.infer<typeof statusAnswer> {
+export function toStatusAnswer(
+  status: RunStatus,
+  runnable: Runnable,
+): z.infer<typeof statusAnswer> {
   const { id, agent, reason, message, turn, step, queued, doing, pending } = status;
   return {
     id,
@@ -74,7 +79,7 @@ export function toStatusAnswer(status: RunStatus): z.infer<typeof statusAnswer> 
     step,
     queued,
     doing,
-    pending: pending.map((request) => toPending(id, request)),
+    pending: pending.map((request) => toPending(id, request, runnable)),
   };
 }
 
@@ -82,11 +87,11 @@ export function toStatusAnswer(status: RunStatus): z.infer<typeof statusAnswer> 
  * Returns the status of a run whose message also says what lets it go on, if nothing is wrong: a run
  * that is paused is resumed, and one without a message gets one.
  */
-export function withNextAct<Status extends RunStatus>(status: Status): Status {
+export function withNextAct<Status extends RunStatus>(status: Status, runnable: Runnable): Status {
   const { id, message, outcome } = status;
   if (message !== null) return status;
   if (status.status === 'paused') {
-    const command = commandLine('perdure', ['resume', id]);
+    const command = runnable(commandLine('perdure', ['resume', id]));
     return { ...status, message: `the run is paused; a person resumes it with: ${command}` };
   }
   if (status.status !== 'waiting_message' || outcome !== null) return status;
@@ -99,12 +104,7 @@ export function withNextAct<Status extends RunStatus>(status: Status): Status {
  */
 export function withDecideTools(status: RunStatus): RunStatus {
   const { id: run, message, pending } = status;
-  const fixed = pending.map((request) => ({
-    ...request,
-    fix:
-      `show it to a person with list_requests, id ${show(run)}; then call decide with request ` +
-      `"${request.id}", its digest, and as: ${request.decisions.join(', ')}`,
-  }));
+  const fixed = fixedWith(pending, `show it to a person with list_requests, id ${show(run)}`);
   const [first] = pending;
   const [told] = fixed;
   return {
@@ -112,6 +112,18 @@ export function withDecideTools(status: RunStatus): RunStatus {
     message: first && told && message ? message.replace(first.fix, () => told.fix) : message,
     pending: fixed,
   };
+}
+
+/** Returns the requests that `list_requests` shows: the client has them, so the next step is to decide. */
+export function listedRequests(pending: readonly Request[]): readonly Request[] {
+  return fixedWith(pending, 'show it to a person as it is here');
+}
+
+function fixedWith(pending: readonly Request[], first: string): readonly Request[] {
+  return pending.map((request) => ({
+    ...request,
+    fix: `${first}; then call decide with request "${request.id}", its digest, and as: ${request.decisions.join(', ')}`,
+  }));
 }
 
 export function endedAnswer(id: string, outcome: Outcome): z.infer<typeof resultAnswer> {
@@ -130,15 +142,10 @@ export function endedAnswer(id: string, outcome: Outcome): z.infer<typeof result
   };
 }
 
-export function unfinishedAnswer({
-  id,
-  status,
-  reason,
-  message,
-  pending,
-  step,
-  usage,
-}: RunStatus): z.infer<typeof resultAnswer> {
+export function unfinishedAnswer(
+  { id, status, reason, message, pending, step, usage }: RunStatus,
+  runnable: Runnable,
+): z.infer<typeof resultAnswer> {
   const { costUsd } = usage;
   return {
     id,
@@ -148,7 +155,7 @@ export function unfinishedAnswer({
     answer: null,
     output: null,
     message,
-    pending: pending.map((request) => toPending(id, request)),
+    pending: pending.map((request) => toPending(id, request, runnable)),
     steps: step,
     cost_usd: costUsd,
   };
@@ -170,23 +177,40 @@ export function toolResult(answer: Readonly<Record<string, unknown>>): CallToolR
   };
 }
 
-/** Returns an agent as `agent_list` shows it: without a description if it has none. */
-export function toListedAgent({
-  name,
-  description,
-}: {
-  readonly name: string;
-  readonly description: string;
-}) {
-  return { name, ...(description !== '' && { description }) };
+/** The most names of tools or nodes that `agent_list` shows. */
+const MAX_LISTED_NAMES = 20;
+
+/** Returns an agent as `agent_list` shows it. Without a description, its tools or nodes tell what it is for. */
+export function toListedAgent({ name, description, tools, graph }: Omit<ServedAgent, 'limits'>) {
+  if (description !== '') return { name, description };
+  const about = graph
+    ? namesOf(
+        'a graph with the node',
+        graph.definition.nodes.map((node) => node.name),
+      )
+    : namesOf('an agent with the tool', tools?.tools.map((tool) => tool.name) ?? []);
+  return { name, description: about === '' ? 'no description' : `no description; ${about}` };
+}
+
+function namesOf(kind: string, names: readonly string[]): string {
+  if (names.length === 0) return '';
+  const more = names.length > MAX_LISTED_NAMES ? ', …' : '';
+  return `${kind}${names.length > 1 ? 's' : ''} ${names.slice(0, MAX_LISTED_NAMES).join(', ')}${more}`;
 }
 
 /** The declaration of each tool: its description, input, and output. */
 export const RUN_TOOLS = {
   agent_list: {
-    description: 'Lists the agents that can be started.',
+    description: 'Lists the agents that can be started, with what each is for.',
+    // Some clients send an argument to each tool.
+    inputSchema: z.looseObject({}),
     outputSchema: z.object({
-      agents: z.array(z.object({ name: z.string(), description: z.string().exactOptional() })),
+      agents: z.array(
+        z.object({
+          name: z.string(),
+          description: z.string().describe('what it is for; without one, what it has'),
+        }),
+      ),
     }),
     annotations: { readOnlyHint: true },
   },
@@ -195,7 +219,7 @@ export const RUN_TOOLS = {
       'Starts an agent on a task and returns at once. The run survives crashes and restarts; ' +
       'read its result with agent_result.',
     inputSchema: z.strictObject({
-      agent: z.string().min(1),
+      agent: z.string().min(1).describe('the name of an agent, as agent_list returned it'),
       message: z
         .string()
         .min(1)
@@ -227,7 +251,7 @@ export const RUN_TOOLS = {
   agent_result: {
     description:
       "Waits for a run's answer (of an open run: of its newest turn) and returns it. " +
-      'It also returns, with done: false, as soon as the run waits for a person, a message, or a fix: ' +
+      'It also returns, with done: false, as soon as the run waits for a person or a message: ' +
       '`message` says what to do. If the run is still working, ask again.',
     inputSchema: z.strictObject({
       id: runId,
@@ -246,7 +270,7 @@ export const RUN_TOOLS = {
       'Sends the next message to a run that was started with open: true; read the answer with agent_result.',
     inputSchema: z.strictObject({
       id: runId,
-      message: z.string().min(1),
+      message: z.string().min(1).describe('the next message'),
       operation_id: operationId,
       steer: z.boolean().optional().describe('join the current turn, before its next step'),
     }),
@@ -260,10 +284,11 @@ export const RUN_TOOLS = {
   },
   agent_cancel: {
     description:
-      'Cancels a run or, with `turn`, only that turn of an open run. What it has done is kept.',
+      'Cancels a run or, with `turn`, only the turn with that number, after which an open run takes ' +
+      'more messages. What it has done is kept. agent_status returns the number of the turn.',
     inputSchema: z.strictObject({
       id: runId,
-      turn: z.number().int().min(1).optional().describe('from agent_send or agent_status'),
+      turn: turnNumber.optional(),
     }),
     outputSchema: z.object({ id: z.string(), cancelled: z.enum(['run', 'turn']) }),
     annotations: { destructiveHint: true, idempotentHint: true },
@@ -282,6 +307,10 @@ export const RUN_TOOLS = {
     inputSchema: z.strictObject({
       id: runId,
       ...DECISION_INPUT,
+      // The handler refuses any other name with those that the request offers.
+      as: z
+        .string()
+        .meta({ enum: [...DECISION_KINDS], description: DECISION_INPUT.as.description }),
       arguments: z
         .record(z.string(), z.json())
         .exactOptional()

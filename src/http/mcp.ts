@@ -3,11 +3,11 @@ import type { Hono } from 'hono';
 import { withAllArguments } from '../client/requests.js';
 import { resultUnlessResting } from '../client/until-resting.js';
 import { InputError } from '../core/errors.js';
-import { withTexts } from '../core/requests/commands.js';
 import { type RunStatus, isOpenStatus } from '../core/state/status.js';
+import { parseForeignJson } from '../core/text/json.js';
 import { ownVersion } from '../storage/files.js';
 import { type Place, openRun } from './access.js';
-import { type DoorParts, callerOf } from './api-routes.js';
+import { type DoorParts, callerOf, utf8Text } from './api-routes.js';
 import { errorAnswer } from './errors.js';
 import type { Guarded } from './guard.js';
 import { type Caller, SEES_REQUESTS, createHandlers } from './handlers.js';
@@ -18,6 +18,7 @@ import {
   endedAnswer,
   failedResult,
   failuresAs,
+  listedRequests,
   toListedAgent,
   toStatusAnswer,
   toolResult,
@@ -25,7 +26,7 @@ import {
   withDecideTools,
   withNextAct,
 } from './mcp-tools.js';
-import { inToolTerms, nothingToCancel, refuseInOwnWords } from './input-fields.js';
+import { decisionNamed, inToolTerms, nothingToCancel, refuseInOwnWords } from './input-fields.js';
 import { shownToModel } from './views.js';
 
 /** The path of the MCP server. */
@@ -64,16 +65,21 @@ export function addMcpRoute(
 }
 
 /**
- * Returns a request. Throws an `InputError` if its body is a list of messages (a JSON-RPC batch), which would
- * count as one for the rate of its principal.
+ * Returns a request. Throws an `InputError` if its body is not JSON that can be kept exactly, or a list of
+ * messages (a JSON-RPC batch), which would count as one for the rate of its principal.
  */
 async function singleRequest(request: Request): Promise<Request> {
   if (request.method !== 'POST') return request;
-  const text = await request.clone().text();
-  if (!text.trimStart().startsWith('[')) return request;
-  throw new InputError(
-    'body: expected one JSON-RPC message, got a list; send each in a request of its own',
-  );
+  const text = utf8Text(await request.clone().arrayBuffer());
+  if (text.trimStart().startsWith('[')) {
+    throw new InputError(
+      'body: expected one JSON-RPC message, got a list; send each in a request of its own',
+    );
+  }
+  // The SDK would change large numbers in the arguments without a word. What is no JSON, it refuses itself.
+  const json = parseForeignJson(text);
+  if (!json.ok && json.isJson) throw new InputError(`body: ${json.problem}`);
+  return request;
 }
 
 /** What the tools of one request need. */
@@ -102,8 +108,7 @@ function addRunTools(server: McpServer, parts: ToolParts): void {
   const readStatus = async (run: string): Promise<RunStatus> => {
     const status = await handlers.getRun({ run }, caller);
     const isDecider = canDecide && status.rights.includes('decide');
-    const shown = withNextAct(isDecider ? withDecideTools(status) : status);
-    return withTexts(shown, place.runnable);
+    return withNextAct(isDecider ? withDecideTools(status) : status, place.runnable);
   };
   server.registerTool(
     'agent_list',
@@ -111,9 +116,9 @@ function addRunTools(server: McpServer, parts: ToolParts): void {
     tool(async () => {
       const { agents } = await handlers.listAgents({}, caller);
       const startable = agents.filter(({ rights }) => rights.includes('start'));
-      return toolResult({
-        agents: startable.map(toListedAgent),
-      });
+      const names = new Set(startable.map(({ name }) => name));
+      const served = place.agents.filter(({ name }) => names.has(name));
+      return toolResult({ agents: served.map(toListedAgent) });
     }),
   );
   server.registerTool(
@@ -126,7 +131,7 @@ function addRunTools(server: McpServer, parts: ToolParts): void {
   server.registerTool(
     'agent_status',
     RUN_TOOLS.agent_status,
-    tool(async ({ id }) => toolResult(toStatusAnswer(await readStatus(id)))),
+    tool(async ({ id }) => toolResult(toStatusAnswer(await readStatus(id), place.runnable))),
   );
   server.registerTool(
     'agent_result',
@@ -142,7 +147,7 @@ function addRunTools(server: McpServer, parts: ToolParts): void {
         return (await handlers.getResult({ run: id, wait }, { ...caller, signal: until })).outcome;
       });
       if (outcome !== null) return toolResult(endedAnswer(id, outcome));
-      return toolResult(unfinishedAnswer(await readStatus(id)));
+      return toolResult(unfinishedAnswer(await readStatus(id), place.runnable));
     }),
   );
   server.registerTool(
@@ -176,16 +181,24 @@ function addDecideTools(server: McpServer, parts: ToolParts): void {
     RUN_TOOLS.list_requests,
     tool(async ({ id }) => {
       await openRun(place, { principal: caller.principal, right: SEES_REQUESTS, run: id });
-      const { pending } = withDecideTools(await place.api.status(id));
-      const requests = await withAllArguments(pending, place.blobs);
-      return toolResult({ id, requests: requests.map((one) => shownToModel(id, one)) });
+      const { pending } = await place.api.status(id);
+      const requests = await withAllArguments(listedRequests(pending), place.blobs);
+      return toolResult({
+        id,
+        requests: requests.map((one) => shownToModel(id, one, place.runnable)),
+      });
     }),
   );
   server.registerTool(
     'decide',
     RUN_TOOLS.decide,
     tool(async ({ id, ...given }) => {
-      const { receipts } = await handlers.decide({ run: id, decisions: [given] }, caller);
+      const as = await decisionNamed(given, async () => {
+        await openRun(place, { principal: caller.principal, right: 'decide', run: id });
+        return (await place.api.status(id)).pending;
+      });
+      const decisions = [{ ...given, as }];
+      const { receipts } = await handlers.decide({ run: id, decisions }, caller);
       const [receipt] = receipts;
       return toolResult({ id, request: given.request, checking: receipt?.checking === true });
     }),

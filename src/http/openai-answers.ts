@@ -206,5 +206,7 @@ function placeOf(
 }
 
 function noCall(id: string): HttpError {
-  return new HttpError(404, 'not_found', `call_id: there is no call ${show(id)}`);
+  return new HttpError(404, 'not_found', `call_id: there is no call ${show(id)}`, {
+    fix: 'give the `call_id` of a function_call of the last response',
+  });
 }

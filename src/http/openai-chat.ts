@@ -1,4 +1,5 @@
-import { visibleJson } from '../core/text/text.js';
+import { InputError } from '../core/errors.js';
+import { show, visibleJson } from '../core/text/text.js';
 import type { Outcome } from '../core/transcript/outcome.js';
 import { sseEvent, sseResponse } from '../live/sse.js';
 import type { Place } from './access.js';
@@ -74,6 +75,11 @@ async function beginChat(
   if (outputs.length > 0) {
     const run = runOfCalls(outputs);
     return await answerCalls(place, caller, { run, model, outputs, clientTools });
+  }
+  if (messages.length === 0) {
+    const at = body.messages.length - 1;
+    const got = show(body.messages.at(at)?.content);
+    throw new InputError(`messages[${at}].content: expected text, got ${got}`);
   }
   const given = { model, messages, open: false, isRetry: again, sampling: body, clientTools };
   return { run: await startOnce(place, caller, given), turn: 1 };

@@ -6,7 +6,7 @@ import { canonicalJson, isObject, sha256Hex } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
 import type { SuppliedMessage } from '../core/transcript/messages.js';
 import { newRunId } from '../updates/start.js';
-import { type Place, idPrefixOf, openRun, unseen } from './access.js';
+import { type Place, idPrefixOf, meantAgent, openRun, unseen } from './access.js';
 import { viewOf } from './chats.js';
 import { HttpError } from './errors.js';
 import { type Caller, startFor } from './handlers.js';
@@ -14,6 +14,9 @@ import type { ClientTools } from './input-fields.js';
 import type { CallOutput } from './openai-answers.js';
 import { TOOL_FIELDS } from './openai-tools.js';
 import { idOfOperation } from './starts.js';
+import type { Principal } from './principals.js';
+import { firstIssue, likelyMeant } from '../validation/check-options.js';
+import { requestIssue } from '../validation/request-issues.js';
 
 const parts = z.array(
   z.looseObject({ type: z.enum(['text', 'input_text', 'output_text']), text: z.string() }),
@@ -71,29 +74,64 @@ const common = {
   ...WITHOUT_EFFECT,
 };
 
+/**
+ * Returns a schema that picks the one of a value by the value itself. Its faults name the field that is wrong;
+ * those of a union are about the whole value.
+ */
+function picked<Schema extends z.ZodType>(
+  pick: (value: unknown) => Schema,
+): z.ZodType<z.output<Schema>> {
+  return z.unknown().transform((value, context) => {
+    const read = pick(value).safeParse(value, { error: requestIssue });
+    if (read.success) return read.data;
+    for (const issue of read.error.issues) {
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- an issue of zod, with its input
+      context.issues.push({ ...issue, input: value } as (typeof context.issues)[number]);
+    }
+    return z.NEVER;
+  });
+}
+
+const ITEMS = {
+  message: said,
+  function_call_output: output,
+  function_call: called,
+  reasoning: called,
+} as const;
+
+const ofKnownType = z.looseObject({ type: z.enum(Object.keys(ITEMS)) });
+
+const responseItems = z.array(
+  picked<z.ZodType<Item>>((value) => {
+    const type = isObject(value) ? value['type'] : undefined;
+    if (type === undefined) return said;
+    const known = Object.entries(ITEMS).find(([name]) => name === type)?.[1];
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it refuses every other type
+    return known ?? (ofKnownType as unknown as z.ZodType<Item>);
+  }),
+  'expected text, or a list of messages and results of calls',
+);
+
 /** The body of `POST /v1/responses`. */
 export const responseBody = z.strictObject({
   ...common,
-  input: z.union(
-    [z.string(), z.array(z.union([output, called, said]))],
-    'expected text, or a list of messages and results of calls',
-  ),
+  input: picked((value) => (typeof value === 'string' ? z.string() : responseItems)),
   background: z.boolean().nullish(),
   previous_response_id: z.string().nullish(),
-  conversation: z.union([z.string(), z.looseObject({ id: z.string() })]).nullish(),
+  conversation: z
+    .union(
+      [z.string(), z.looseObject({ id: z.string() })],
+      'expected an id such as conv_x, or {"id": "conv_x"}',
+    )
+    .nullish(),
 });
 
 export type ResponseBody = z.output<typeof responseBody>;
 
-const chatItem = z.unknown().transform((value, context) => {
+const chatItem = picked((value) => {
   const role = isObject(value) ? value['role'] : undefined;
   const calls = role === 'assistant' && isObject(value) && value['tool_calls'] != null;
-  const read = (role === 'tool' ? chatOutput : calls ? chatCalls : said).safeParse(value);
-  if (read.success) return read.data;
-  for (const { path, message } of read.error.issues) {
-    context.addIssue({ code: 'custom', path, message });
-  }
-  return z.NEVER;
+  return role === 'tool' ? chatOutput : calls ? chatCalls : said;
 });
 
 /** The body of `POST /v1/chat/completions`. */
@@ -116,10 +154,18 @@ export interface Spoken {
 
 /** Reads the input of a response. */
 export function spokenIn(input: string | readonly Item[]): Spoken {
-  if (typeof input === 'string') return spoken([{ role: 'user', content: input }]);
+  if (typeof input === 'string') {
+    if (input.trim() === '') throw new InputError(`input: expected text, got ${show(input)}`);
+    return spoken([{ role: 'user', content: input }]);
+  }
   return spoken(
-    input.map((item) => {
-      if (!('type' in item) || item.type === undefined || item.type === 'message') return item;
+    input.map((item, at) => {
+      if (!('type' in item) || item.type === undefined || item.type === 'message') {
+        if (textOf(item['content']).trim() !== '') return item;
+        // A client that sends a conversation again sends replies without a text, too.
+        if (item['role'] === 'assistant') return null;
+        throw new InputError(`input[${at}].content: expected text, got ${show(item['content'])}`);
+      }
       if (item.type !== 'function_call_output') return null;
       return { callId: item['call_id'], output: textOf(item['output']) };
     }),
@@ -140,17 +186,20 @@ export function spokenInChat(messages: readonly ChatItem[]): Spoken {
 }
 
 /** Reads a body. Throws an `InputError` that names the first fault. */
-export function readOpenAi<T>(schema: z.ZodType<T>, body: unknown): T {
-  const read = schema.safeParse(body);
+export function readOpenAi<Body extends z.ZodObject>(schema: Body, body: unknown): z.output<Body> {
+  const read = schema.safeParse(body, { error: requestIssue });
   if (read.success) return read.data;
   const [issue] = read.error.issues;
-  const place = issue?.path.join('.') ?? '';
-  if (issue?.code === 'unrecognized_keys') {
+  if (issue?.code === 'unrecognized_keys' && issue.path.length === 0) {
+    const [key = ''] = issue.keys;
+    const meant = likelyMeant(key, Object.keys(schema.shape));
     throw new InputError(
-      `${issue.keys[0]}: not supported: the model and the instructions are those of the agent; omit it`,
+      meant === undefined
+        ? `${key}: not supported: the model and the instructions are those of the agent; omit it`
+        : `${key}: not supported here; did you mean ${meant}?`,
     );
   }
-  throw new InputError(`${place || 'body'}: ${issue?.message ?? 'not valid'}`);
+  throw new InputError(firstIssue(read.error.issues, body));
 }
 
 type Spoke = { readonly role: 'user' | 'assistant'; readonly content?: unknown };
@@ -230,7 +279,9 @@ export async function startOnce(
   const { model, messages, open, sampling, clientTools } = given;
   const { principal } = caller;
   const isKnown = place.agents.length === 0 || place.agents.some(({ name }) => name === model);
-  if (!isKnown || !principal.may('start', { agent: model })) throw noModel(model);
+  if (!isKnown || !principal.may('start', { agent: model })) {
+    throw noModel(place, principal, model);
+  }
   const [only] = messages;
   const text = messages.length === 1 && only ? { message: only.text } : { messages: [...messages] };
   const tools = clientTools.length > 0 && { clientTools };
@@ -312,8 +363,12 @@ async function newestMessage(place: Place, run: string, prefix: string): Promise
 }
 
 /** Returns the refusal of a model that is no agent of the principal, in the words of OpenAI. */
-export function noModel(model: string): HttpError {
+export function noModel(
+  place: Pick<Place, 'agents'>,
+  principal: Principal,
+  model: string,
+): HttpError {
   return new HttpError(404, 'model_not_found', `model: there is no agent ${show(model)}`, {
-    fix: 'GET /v1/models lists the agents',
+    fix: `${meantAgent(place, principal, model)}GET /v1/models lists the agents`,
   });
 }

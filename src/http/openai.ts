@@ -71,10 +71,17 @@ export function addOpenAiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
   app.get('/v1/models/:id', async (context) => {
     const id = context.req.param('id');
     const found = (await models(callerOf(context, parts))).find((one) => one.id === id);
-    if (found === undefined) throw noModel(id);
+    if (found === undefined) throw noModel(place, context.get('principal'), id);
     return answerJson(found);
   });
-  app.post('/v1/conversations', () => {
+  app.post('/v1/conversations', async (context) => {
+    const { items } = await readBody(context);
+    // Nothing is stored before the first response, so they would be lost.
+    if (items != null && !(Array.isArray(items) && items.length === 0)) {
+      throw new InputError(
+        'items: not supported: a conversation begins with its first response; send them as its `input`',
+      );
+    }
     const created = Math.floor(Date.now() / 1_000);
     return answerJson({
       id: `conv_${randomUUID()}`,
@@ -86,7 +93,7 @@ export function addOpenAiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
   app.post('/v1/responses', (context) => createResponse(context, parts));
   app.get('/v1/responses/:id', async (context) => {
     const { id } = await opened(context, parts);
-    if (context.req.query('stream') !== 'true') {
+    if (!readFlag('stream', context.req.query('stream'))) {
       return answerJson(toResponse(await readState(place, id)));
     }
     const after = readPosition(context.req.query('starting_after'));
@@ -133,7 +140,7 @@ async function opened(
   const name = context.req.param('id') ?? '';
   const id = readId(name);
   await openRun(parts.place, { principal: caller.principal, right: 'read', run: id.run });
-  await requireTurn(parts.place, id, name);
+  await requireTurn(parts.place, id, { name, field: 'id' });
   return { id, caller };
 }
 
@@ -141,13 +148,13 @@ async function opened(
 async function requireTurn(
   place: Place,
   { run, turn: asked, after = 0 }: ResponsePlace,
-  name: string,
+  { name, field }: { readonly name: string; readonly field: ResponseField },
 ): Promise<ReadStatus> {
   const status = await place.api.status(run);
   const { turn, queued } = status;
-  if (asked > Math.max(1, turn + queued)) throw noResponse(name);
+  if (asked > Math.max(1, turn + queued)) throw noResponse(name, field);
   if (after > 0 && after > ((await viewOf(place, run)).state?.requests ?? 0)) {
-    throw noResponse(name);
+    throw noResponse(name, field);
   }
   return status;
 }
@@ -180,14 +187,25 @@ function readPosition(text: string | undefined): number {
   );
 }
 
-function readId(id: string): ResponsePlace {
-  const found = readResponseId(id);
-  if (found !== null) return found;
-  throw noResponse(id);
+/** Returns a flag of the query; false without it. */
+function readFlag(name: string, text: string | undefined): boolean {
+  if (text === undefined || text === 'true' || text === 'false') return text === 'true';
+  throw new InputError(`${name}: expected true or false, got ${show(text)}`);
 }
 
-function noResponse(id: string): HttpError {
-  return new HttpError(404, 'not_found', `there is no response "${shorten(id, 100)}"`);
+/** The fields that name a response. */
+type ResponseField = 'id' | 'previous_response_id';
+
+function readId(id: string, field: ResponseField = 'id'): ResponsePlace {
+  const found = readResponseId(id);
+  if (found !== null) return found;
+  throw noResponse(id, field);
+}
+
+function noResponse(id: string, field: ResponseField): HttpError {
+  return new HttpError(404, 'not_found', `${field}: there is no response "${shorten(id, 100)}"`, {
+    fix: 'give the `id` of a response that this server has returned to you',
+  });
 }
 
 async function createResponse(context: GuardedContext, parts: DoorParts): Promise<Response> {
@@ -226,11 +244,12 @@ async function beginResponse(
   const { principal } = caller;
   const id = typeof conversation === 'string' ? conversation : conversation?.id;
   if (previous != null) {
-    const before = readId(previous);
+    const field = 'previous_response_id';
+    const before = readId(previous, field);
     const { run } = before;
     const { agent } = await openRun(place, { principal, right: 'talk', run });
     requireAgent(model, agent);
-    const status = await requireTurn(place, before, previous);
+    const status = await requireTurn(place, before, { name: previous, field });
     const { messages, outputs } = onlyOne(spoken);
     const answered = { run, model, outputs, clientTools };
     if (outputs.length > 0) return await answerCalls(place, caller, answered);
@@ -303,11 +322,19 @@ async function inConversation(
   const { model, conversation, spoken, clientTools, again } = given;
   const { messages, outputs } = spoken;
   const [, name = ''] = /^conv_([\w-]{1,100})$/.exec(conversation) ?? [];
-  if (name === '') throw new HttpError(404, 'not_found', 'there is no such conversation');
+  if (name === '') {
+    const message = `conversation: expected an id such as conv_x, got ${show(conversation)}`;
+    throw new HttpError(404, 'not_found', message, {
+      fix: 'use conv_ and 1 to 100 letters, digits, "_", or "-"',
+    });
+  }
   const run = `${idPrefixOf(place, caller)}conversation-${name}`;
   const answered = { run, model, outputs, clientTools };
   if (outputs.length > 0) return await answerCalls(place, caller, answered);
   await beginOrResume(place, caller, { agent: model, run, clientTools }).catch((error: unknown) => {
+    if (error instanceof HttpError && error.code === 'not_found') {
+      throw noModel(place, caller.principal, model);
+    }
     if (!IdTakenError.isInstance(error)) throw error;
     throw new IdTakenError(
       `conversation: expected one of your own, got ${show(conversation)}, whose run another request has started; create a new one`,

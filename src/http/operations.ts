@@ -13,6 +13,8 @@ import {
   anyJson,
   anyObject,
   attachmentInput,
+  limitsInput,
+  turnNumber,
 } from './input-fields.js';
 import type { AgentView, GraphView, RequestView } from './views.js';
 import type { SentMessage } from '../updates/ask.js';
@@ -56,25 +58,20 @@ const run = text.describe('the id of the run');
 const agent = text.describe('the name of an agent');
 const count = z.int().min(0);
 /** Numbers in a query are texts. */
-const queryCount = z
-  .string()
-  .regex(/^\d{1,9}$/, 'expected a whole number')
-  .transform(Number)
-  .or(count);
-const queryFlag = z
-  .enum(['true', 'false'])
-  .transform((value) => value === 'true')
-  .or(z.boolean());
-
-const limitSet = z.strictObject({
-  steps: z.number().nullable().exactOptional(),
-  toolCalls: z.number().nullable().exactOptional(),
-  tokens: z.number().nullable().exactOptional(),
-  costUsd: z.number().nullable().exactOptional(),
-  wallMs: z.number().nullable().exactOptional(),
-  depth: z.number().nullable().exactOptional(),
-});
-const limits = limitSet.extend({ run: limitSet.exactOptional() });
+const queryCount = z.union(
+  [
+    z
+      .string()
+      .regex(/^\d{1,9}$/)
+      .transform(Number),
+    count,
+  ],
+  'expected a whole number; give digits only',
+);
+const queryFlag = z.union(
+  [z.enum(['true', 'false']).transform((value) => value === 'true'), z.boolean()],
+  'expected true or false; give one of them',
+);
 
 const said = {
   message: z.string().exactOptional(),
@@ -207,7 +204,7 @@ export const OPERATIONS = {
       agent,
       ...said,
       id: text.max(1_000).exactOptional().describe('the id of the run; default: a new one'),
-      limits: limits.exactOptional().describe('needs the right control'),
+      limits: limitsInput.exactOptional().describe('needs the right control'),
       ...START_INPUT,
     }),
     output: z.object({
@@ -304,10 +301,10 @@ export const OPERATIONS = {
     input: z.strictObject({
       run,
       at: z
-        .union([
-          z.int().min(1),
-          z.strictObject({ node: text, visit: z.int().min(1).exactOptional() }),
-        ])
+        .union(
+          [z.int().min(1), z.strictObject({ node: text, visit: z.int().min(1).exactOptional() })],
+          'expected the number of a message, from 1, or {"node": NAME, "visit": NUMBER}',
+        )
         .exactOptional()
         .describe('the first message that is left out, or a visit of a node; default: copy all'),
       id: text.max(1_000).exactOptional().describe('the id of the new run; default: a new one'),
@@ -342,7 +339,14 @@ export const OPERATIONS = {
     '/v1/runs/{run}/decisions',
     'Decides about requests: all decisions count, or none.',
     {
-      input: z.strictObject({ run, decisions: z.array(decision).min(1).max(MAX_DECISIONS) }),
+      input: z.strictObject({
+        run,
+        decisions: z
+          .array(decision)
+          .min(1)
+          .max(MAX_DECISIONS)
+          .describe('a list with one decision for each request'),
+      }),
       output: z.object({
         receipts: z.array(
           answer<DecisionReceipt>(
@@ -361,14 +365,17 @@ export const OPERATIONS = {
     },
   ),
   cancelRun: post('/v1/runs/{run}/cancel', 'Cancels a run, or one turn of an open run.', {
-    input: z.strictObject({ run, turn: z.int().min(1).exactOptional() }),
+    input: z.strictObject({ run, turn: turnNumber.exactOptional() }),
     output: done,
   }),
   pauseRun: control('pause', 'Pauses a run after its calls in flight.'),
   resumeRun: control('resume', 'Continues a paused run, or retries a blocked one.'),
   closeRun: control('close', 'Ends an open run after the messages it already has.'),
   setLimits: post('/v1/runs/{run}/limits', 'Replaces the given limits.', {
-    input: z.strictObject({ run, limits }),
+    input: z.strictObject({
+      run,
+      limits: limitsInput.describe('the new limits, such as {"steps": 100}'),
+    }),
     output: answer<EffectiveLimits>(
       'Limits',
       z.looseObject({ turn: z.looseObject({}), run: z.looseObject({}) }),

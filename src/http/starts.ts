@@ -1,9 +1,9 @@
 import { claimAttachments } from '../client/attach.js';
 import { type ForkOptions, forkRun } from '../client/fork-run.js';
 import { type RunName, nameRun } from '../client/run-ids.js';
-import { IdTakenError } from '../core/errors.js';
+import { IdTakenError, InputError } from '../core/errors.js';
 import { canonicalJson, sha256Hex } from '../core/text/json.js';
-import { show } from '../core/text/text.js';
+import { detectMediaType, show } from '../core/text/text.js';
 import type { Attachment } from '../core/transcript/messages.js';
 import { tenantIdPrefix } from '../temporal/tenant-rules.js';
 import { type Place, openRun, startMemo, unseen } from './access.js';
@@ -87,11 +87,16 @@ export async function storeAttachments(
   tenant = '',
 ): Promise<{ readonly attachments?: readonly Attachment[] }> {
   if (given === undefined) return {};
-  const stored = given.map(async (one): Promise<Attachment> => {
+  const stored = given.map(async (one, at): Promise<Attachment> => {
     if ('url' in one) return { type: 'image', url: one.url };
     const { data, ...about } = one;
-    const options = { ...about, ...(tenant !== '' && { tenant }) };
-    return await api.attach(Buffer.from(data, 'base64'), options);
+    const bytes = Buffer.from(data, 'base64');
+    if (about.mediaType === undefined && detectMediaType(bytes) === null) {
+      throw new InputError(
+        `attachments[${at}].mediaType: missing, expected a media type, since the bytes do not tell; give for example "text/csv"`,
+      );
+    }
+    return await api.attach(bytes, { ...about, ...(tenant !== '' && { tenant }) });
   });
   return { attachments: await Promise.all(stored) };
 }
@@ -151,6 +156,10 @@ export async function forkFor(
         source,
         { ...fields, ...stored, ...actor, agent, id: name.givenId ?? name.id },
         { blobs, archive, config, memo },
-      ),
+      ).catch((error: unknown) => {
+        // The fields of a fork are those of the request.
+        if (!InputError.isInstance(error)) throw error;
+        throw new InputError(error.message.replace(/^fork\./, ''), { cause: error });
+      }),
   });
 }

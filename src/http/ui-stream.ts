@@ -1,8 +1,10 @@
 import type { Hono } from 'hono';
 import { z } from 'zod';
-import { InputError, RefusedError } from '../core/errors.js';
+import { InputError, NoRunError, RefusedError } from '../core/errors.js';
 import { askingWork } from '../core/requests/open-requests.js';
-import { visibleJson } from '../core/text/text.js';
+import { parseJson } from '../core/text/json.js';
+import { shorten, show, visibleJson } from '../core/text/text.js';
+import type { AssistantMessage, ToolMessage } from '../core/transcript/messages.js';
 import { MAX_NOTE_CHARACTERS } from '../core/transcript/request.js';
 import { type Place, idPrefixOf, openRun } from './access.js';
 import {
@@ -15,6 +17,7 @@ import {
 } from './api-routes.js';
 import {
   beginOrResume,
+  noConversation,
   readOwn,
   refuseUnanswered,
   requestsAt,
@@ -29,6 +32,8 @@ import { createHandlers, ownId } from './handlers.js';
 import { clientId } from './input-fields.js';
 import { sseEvent, sseResponse } from '../live/sse.js';
 import { type Answers, type Chunk, NO_ANSWERS, uiEncoder } from './ui-encoder.js';
+import { firstIssue } from '../validation/check-options.js';
+import { requestIssue } from '../validation/request-issues.js';
 
 const part = z.looseObject({
   type: z.string(),
@@ -46,14 +51,61 @@ const part = z.looseObject({
 interface ShownMessage {
   readonly id: string;
   readonly role: 'user' | 'assistant';
-  readonly parts: { readonly type: 'text'; readonly text: string; readonly state: 'done' }[];
+  readonly parts: (TextPart | CallPart)[];
 }
+
+interface TextPart {
+  readonly type: 'text';
+  readonly text: string;
+  readonly state: 'done';
+}
+
+/** A call of an ended turn. A client sends all parts back with each message, so long results are cut. */
+interface CallPart {
+  readonly type: 'dynamic-tool';
+  readonly toolName: string;
+  readonly toolCallId: string;
+  readonly providerExecuted: true;
+  readonly input: unknown;
+  readonly state: 'output-available' | 'output-error';
+  readonly output?: unknown;
+  readonly errorText?: string;
+}
+
+/** The characters that are left of a result. */
+const MAX_RESULT = 2_000;
+
+/** Returns the calls of a reply that have results. */
+function callsOf(
+  { calls = [] }: AssistantMessage,
+  results: ReadonlyMap<string, ToolMessage>,
+): readonly CallPart[] {
+  return calls.flatMap(({ id, name, arguments: given }): readonly CallPart[] => {
+    const result = results.get(id);
+    if (result === undefined) return [];
+    const { ok } = result;
+    const text = shorten(result.text, MAX_RESULT);
+    const call = {
+      type: 'dynamic-tool',
+      toolName: name,
+      toolCallId: id,
+      providerExecuted: true,
+      input: parseJson(given) ?? given,
+    } as const;
+    return ok === false
+      ? [{ ...call, state: 'output-error', errorText: text }]
+      : [{ ...call, state: 'output-available', output: parseJson(text) ?? text }];
+  });
+}
+
+/** The maximum length of the id of a message, which a run keeps. */
+const MAX_MESSAGE_ID = 200;
 
 const chatBody = z.looseObject({
   id: clientId,
   messages: z
     .array(z.looseObject({ id: z.string(), role: z.string(), parts: z.array(part) }))
-    .min(1),
+    .min(1, 'expected at least one message'),
 });
 
 /** What the client's request means: a message, or answers to approvals that it has shown. */
@@ -77,19 +129,14 @@ interface Approval {
 
 /** Reads the last message only: what else the client says of the conversation is never believed. */
 function readChat(body: unknown): { readonly chat: string; readonly meaning: Meaning } {
-  const read = chatBody.safeParse(body);
+  const read = chatBody.safeParse(body, { error: requestIssue });
+  const at = (read.data?.messages.length ?? 0) - 1;
   const last = read.data?.messages.at(-1);
   if (!read.success || last === undefined) {
-    const [issue] = read.error?.issues ?? [];
-    throw new InputError(`${issue?.path.join('.') ?? 'body'}: ${issue?.message ?? 'not valid'}`);
+    throw new InputError(firstIssue(read.error?.issues, body));
   }
   const { id: chat } = read.data;
-  if (last.role === 'user') {
-    const text = last.parts
-      .flatMap((one) => (one.type === 'text' ? (one.text ?? []) : []))
-      .join('\n');
-    return { chat, meaning: { type: 'message', id: last.id, text } };
-  }
+  if (last.role === 'user') return { chat, meaning: readMessage(last, `messages[${at}]`) };
   const approvals = last.parts.flatMap(({ approval }) => {
     const [, request, digest] = /^(r[1-9]\d{0,8})\.([0-9a-f]{64})$/.exec(approval?.id ?? '') ?? [];
     if (approval?.approved === undefined || request === undefined || digest === undefined)
@@ -103,8 +150,31 @@ function readChat(body: unknown): { readonly chat: string; readonly meaning: Mea
     return { chat, meaning: { type: 'decisions', approvals, ...shown } };
   }
   throw new InputError(
-    'messages: expected a last message of the user, or one with answers to approvals',
+    `messages: expected a last message of the user, or one with answers to approvals, got one with the role ${show(last.role)}`,
   );
+}
+
+/** Reads the message of a user. Throws an `InputError` before anything starts for it. */
+function readMessage(
+  { id, parts: given }: { readonly id: string; readonly parts: readonly z.output<typeof part>[] },
+  path: string,
+): Extract<Meaning, { type: 'message' }> {
+  if (id === '' || id.length > MAX_MESSAGE_ID) {
+    throw new InputError(
+      `${path}.id: expected 1 to ${MAX_MESSAGE_ID} characters, got ${id.length}`,
+    );
+  }
+  const file = given.findIndex(({ type }) => type === 'file');
+  if (file !== -1) {
+    throw new InputError(
+      `${path}.parts[${file}].type: expected text, got "file"; this server takes no other parts`,
+    );
+  }
+  const text = given.flatMap((one) => (one.type === 'text' ? (one.text ?? []) : [])).join('\n');
+  if (text.trim() === '') {
+    throw new InputError(`${path}.parts: expected text, got ${text === '' ? 'none' : show(text)}`);
+  }
+  return { type: 'message', id, text };
 }
 
 const ANSWER_PARTS =
@@ -126,7 +196,11 @@ export function addUiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
       const turn = await sayIn(place, caller, { run, id, text });
       return await streamTurn(context, parts, { run, turn, answers: NO_ANSWERS });
     }
-    await openRun(place, { principal: caller.principal, right: 'read', run });
+    await openRun(place, { principal: caller.principal, right: 'read', run }).catch(
+      (error: unknown) => {
+        throw NoRunError.isInstance(error) ? noConversation('id', { agent, id: chat }) : error;
+      },
+    );
     const { approvals, calls } = meaning;
     const { turn, open } = await openAmong(place, run, meaning);
     const decisions = open.map(({ request, digest, approved, reason }) => ({
@@ -163,21 +237,25 @@ export function addUiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
     }
     const isMoving = !['waiting_message', 'done'].includes(found.status);
     const { messages } = await place.api.transcript(run);
+    const results = new Map(
+      messages.flatMap((one) => (one.role === 'tool' ? [[one.callId, one] as const] : [])),
+    );
     const shown: ShownMessage[] = [];
     for (const one of messages) {
       const { text, turn, n } = one;
-      if (one.role === 'tool' || text === '') continue;
-      const said = { type: 'text', text, state: 'done' } as const;
+      const said: readonly TextPart[] = text === '' ? [] : [{ type: 'text', text, state: 'done' }];
       if (one.role === 'user') {
-        if (one.origin !== undefined) continue;
+        if (one.origin !== undefined || said.length === 0) continue;
         const own = one.id ? ownId(caller, one.id) : undefined;
-        shown.push({ id: own || `message-${n}`, role: 'user', parts: [said] });
-      } else if (!isMoving || turn !== found.turn) {
+        shown.push({ id: own || `message-${n}`, role: 'user', parts: [...said] });
+      } else if (one.role === 'assistant' && (!isMoving || turn !== found.turn)) {
+        const all = [...said, ...callsOf(one, results)];
+        if (all.length === 0) continue;
         // As in the stream: one message a turn.
         const own = `turn-${turn}`;
         const known = shown.find((message) => message.id === own && message.role === 'assistant');
-        if (known === undefined) shown.push({ id: own, role: 'assistant', parts: [said] });
-        else known.parts.push(said);
+        if (known === undefined) shown.push({ id: own, role: 'assistant', parts: all });
+        else known.parts.push(...all);
       }
     }
     return answerJson(shown);

@@ -2,14 +2,14 @@ import { z } from 'zod';
 import type { Right } from '../config.js';
 import { shownActions } from '../core/plan/confirm-plan.js';
 import { LIMIT_NAMES, type LimitSet, type Limits } from '../core/definition/definition.js';
-import { commandLine, limitAmount, limitOption, withProgram } from '../core/requests/commands.js';
+import { commandLine, limitAmount, limitOption } from '../core/requests/commands.js';
 import { presentRequest } from '../core/requests/presentation.js';
 import { effectiveLimits } from '../core/rules/limits.js';
 import { visible } from '../core/state/summaries.js';
 import { type JsonObject, isJsonObject, isObject, parseJson } from '../core/text/json.js';
 import { escapeArguments, headOf, printable } from '../core/text/text.js';
 import type { Request } from '../core/transcript/request.js';
-import type { ServedAgent } from './access.js';
+import type { Runnable, ServedAgent } from './access.js';
 
 /** An agent, as a principal sees it. */
 export interface AgentView {
@@ -95,16 +95,17 @@ interface Fixable {
   readonly fix: string;
 }
 
-/** Returns a request with a command that works in a project. */
-export function runnableFix<One extends Fixable>(request: One): One {
-  return { ...request, fix: withProgram(request.fix) };
+/** Returns a request with a command that its reader can paste. */
+export function runnableFix<One extends Fixable>(request: One, runnable: Runnable): One {
+  return { ...request, fix: runnable(request.fix) };
 }
 
 /** The same for a list of requests. */
 export function runnableList<List extends { readonly requests: readonly Fixable[] }>(
   list: List,
+  runnable: Runnable,
 ): List {
-  return { ...list, requests: list.requests.map(runnableFix) };
+  return { ...list, requests: list.requests.map((one) => runnableFix(one, runnable)) };
 }
 
 /** A name, and its value as text. */
@@ -190,11 +191,15 @@ export const pendingAnswer = z
 const MAX_ACTIONS = 2_000;
 
 /** Returns a request of a run as `agent_status` shows it: a plan with its actions. */
-export function toPending(run: string, request: Request): z.infer<typeof pendingAnswer>[number] {
+export function toPending(
+  run: string,
+  request: Request,
+  runnable: Runnable,
+): z.infer<typeof pendingAnswer>[number] {
   const { id, kind, call = null, tool = null, fix } = request;
   const shown =
     kind === 'plan'
-      ? cut(request.shown, withProgram(fullCommand(run, request)), MAX_ACTIONS)
+      ? cut(request.shown, runnable(fullCommand(run, request)), MAX_ACTIONS)
       : visible(presentRequest(request).headline);
   return { request: id, kind, call, tool, shown, fix };
 }
@@ -202,14 +207,11 @@ export function toPending(run: string, request: Request): z.infer<typeof pending
 /** The maximum length of the arguments of one request that a model reads, in UTF-16 units. */
 const MAX_ARGUMENTS = 20_000;
 
-/**
- * Returns a request as `list_requests` shows it. `runnable` returns a text in which each command can be
- * pasted.
- */
+/** Returns a request as `list_requests` shows it. */
 export function shownToModel(
   run: string,
   request: Request,
-  runnable: (text: string) => string = (text) => withProgram(text),
+  runnable: Runnable,
 ): Readonly<Record<string, unknown>> {
   const shown = (text: string): string => cut(text, runnable(fullCommand(run, request)));
   const { arguments: given, parsed, question, options, ...rest } = request;

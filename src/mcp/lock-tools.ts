@@ -212,9 +212,10 @@ export async function lockedTools(
   };
 }
 
-/** Returns the command with which a person accepts the present form of a tool. */
-export function acceptCommand({ name }: Pick<McpServer, 'name'>, tool: string): string {
-  return shellLine({ program: 'perdure mcp accept', operands: [name, tool], options: [] });
+/** Returns the command with which a person accepts the present form of a tool; null: of all of the server. */
+export function acceptCommand({ name }: Pick<McpServer, 'name'>, tool: string | null): string {
+  const operands = tool === null ? [name] : [name, tool];
+  return shellLine({ program: 'perdure mcp accept', operands, options: [] });
 }
 
 /** The form is redacted, since a server may quote a secret that it was given; its hash is not. */

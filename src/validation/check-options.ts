@@ -25,7 +25,8 @@ const MIN_ABBREVIATION = 3;
 export function likelyMeant(name: string, candidates: readonly string[]): string | undefined {
   const [nearest] = nearestFirst(name, candidates);
   if (nearest === undefined) return undefined;
-  const isNear = editDistance(name, nearest) * 3 <= Math.max(name.length, nearest.length);
+  const length = Math.min(MAX_CHARACTERS, Math.max(name.length, nearest.length));
+  const isNear = editDistance(name, nearest) * 3 <= length;
   if (isNear) return nearest;
   if (name.length < MIN_ABBREVIATION) return undefined;
   return candidates.find((candidate) => candidate.startsWith(name.toLowerCase()));
@@ -84,6 +85,19 @@ export function describeIssues(
     .map((issue) => `- ${describeIssue(issue, value, description)}`);
   if (issues.length > MAX_ISSUES) lines.push(`- and ${issues.length - MAX_ISSUES} more`);
   return lines;
+}
+
+/** Describes the first validation issue of a body, in which `at` is the place of the value, if not all of it. */
+export function firstIssue(
+  issues: readonly z.core.$ZodIssue[] = [],
+  value: unknown,
+  at = '',
+): string {
+  const [line = `- body: not valid`] = describeIssues(issues.slice(0, 1), value, {
+    root: at || 'body',
+  });
+  const text = line.slice(2);
+  return at === '' || text.startsWith(at) ? text : `${at}.${text}`;
 }
 
 function describeIssue(
@@ -161,6 +175,8 @@ function describeKeys(
 
 /** Inserts the received value after what was expected and before the fix. */
 function withReceived(text: string, shown: string): string {
+  // It may say itself what was received, such as a length.
+  if (text.includes(', got ')) return text;
   const fix = text.startsWith('expected ') ? text.indexOf('; ') : -1;
   return fix === -1
     ? `${text}, got ${shown}`
@@ -184,7 +200,7 @@ function expectation(issue: z.core.$ZodIssue): string {
       .map((inner) => `${readablePath(inner.path)} ${expectation(inner)}`.trim())
       .join(' and '),
   );
-  return `fits none of the alternatives (${alternatives.slice(0, 5).join('; or ')})`;
+  return `fits none of the alternatives (${alternatives.slice(0, 5).join(', or ')})`;
 }
 
 /** Writes a path as in code: `["items", 0, "name"]` becomes `items[0].name`. */

@@ -14,11 +14,22 @@ test('ids of threads may be long, and one that is too long is refused with its l
 });
 
 test.each([
-  [true, /^resume\.0\.payload: expected an object .* with `approved` or `as`, got true$/],
-  [{ answer: 'x' }, /^resume\.0\.payload: expected an object .* with `approved` or `as`, got /],
-  [{ approved: false, reason: 'x'.repeat(2_001) }, /^resume\.0\.payload\.reason: /],
+  [true, /^resume\[0\]\.payload: expected an object .* with `approved` or `as`, got true$/],
+  [{ answer: 'x' }, /^resume\[0\]\.payload: expected an object .* with `approved` or `as`, got /],
+  [{ approved: false, reason: 'x'.repeat(2_001) }, /^resume\[0\]\.payload\.reason: /],
 ])('a wrong answer to an interrupt names what the client sent: %j', (payload, message) => {
   const interruptId = `r1.${'a'.repeat(64)}`;
   const resume = [{ interruptId, status: 'resolved', payload }];
   expect(() => readRunInput({ threadId: 't', runId: 'r', messages: [], resume })).toThrow(message);
+});
+
+test('a wrong body names the field and what was expected, as every other endpoint does', () => {
+  const messages: readonly unknown[] = [];
+  const wrong =
+    (body: unknown): (() => unknown) =>
+    () =>
+      readRunInput(body);
+  expect(wrong({ runId: 'r', messages })).toThrow(/^threadId: missing, expected string$/);
+  expect(wrong({ threadId: 't', runId: 7, messages })).toThrow(/^runId: expected string, got 7/);
+  expect(wrong({ threadId: 't', runId: 'r' })).toThrow(/^messages: missing, expected array$/);
 });

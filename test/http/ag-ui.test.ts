@@ -160,9 +160,9 @@ describe('a thread', () => {
     expect(refused.map(({ status, body }) => [status, body.error.message.split(':')[0]])).toEqual([
       [400, 'tools'],
       [400, 'context'],
+      [400, 'messages[0].content[0]'],
       [400, 'messages'],
-      [400, 'messages'],
-      [400, 'resume.0.interruptId'],
+      [400, 'resume[0].interruptId'],
       [400, 'messages'],
       [400, 'messages'],
     ]);

@@ -1,5 +1,8 @@
+import { once } from 'node:events';
+import { createServer } from 'node:net';
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { NoServerError } from '../../src/core/errors.js';
 import { HttpRequestError, httpClient } from '../../src/http.js';
 import { OPERATIONS } from '../../src/http/operations.js';
 import type { StreamEvent } from '../../src/live/stream.js';
@@ -88,6 +91,31 @@ describe('the client, made from the same schemas', () => {
     expect(desk.paid.filter((euros) => euros === 7)).toHaveLength(1);
   });
 
+  test('rejects with `no_server`, the address, and the cause if no server answers', async () => {
+    const closed = createServer().listen(0, '127.0.0.1');
+    await once(closed, 'listening');
+    const address = closed.address();
+    const port = typeof address === 'object' ? address?.port : null;
+    closed.close();
+    const url = `http://127.0.0.1:${port}`;
+    const failure = await httpClient({ url })
+      .getRun({ run: 'x' })
+      .catch((error: unknown) => error);
+    expect(NoServerError.isInstance(failure)).toBe(true);
+    expect(failure).toMatchObject({
+      code: 'no_server',
+      message: `no server answers at ${url} (ECONNREFUSED, 4 tries); start one with: npx perdure serve, or correct \`url\``,
+      cause: { message: 'fetch failed' },
+    });
+    const reset = async (): Promise<Response> => await Promise.reject(new TypeError('lost'));
+    await expect(httpClient({ url, fetch: reset }).pauseRun({ run: 'x' })).rejects.toThrow(
+      '(lost, 4 tries); a start or a message may still take effect; ',
+    );
+    expect(() => httpClient({ url: 'localhost:8788' })).toThrow(
+      'url: expected the address of a server, such as "http://127.0.0.1:8788", got "localhost:8788"',
+    );
+  });
+
   test('rejects with code, message, and fix', async () => {
     const api = clientFor('ann');
     const failure = await api.getRun({ run: 'missing' }).catch((error: unknown) => error);
@@ -96,6 +124,7 @@ describe('the client, made from the same schemas', () => {
       status: 404,
       code: 'no_run',
       message: 'run: there is no run "missing"',
+      fix: 'GET /v1/runs lists the runs that you may read',
     });
     const start = { agent: 'dsk', message: 'x' };
     await expect(api.startRun(start)).rejects.toMatchObject({ status: 400, code: 'input' });
@@ -112,10 +141,11 @@ describe('the client, made from the same schemas', () => {
 
   test('keeps quoted values whole, whatever they hold', async () => {
     const errorOf = async (rest: string) => (await desk.send(`/v1/runs/${rest}`)).body.error;
+    const lists = 'GET /v1/runs lists the runs that you may read';
     const named = await errorOf(encodeURIComponent('a; b'));
-    expect([named.message, named.fix]).toEqual(['run: there is no run "a; b"', null]);
+    expect([named.message, named.fix]).toEqual(['run: there is no run "a; b"', lists]);
     const quoted = await errorOf(encodeURIComponent('a"; b'));
-    expect([quoted.message, quoted.fix]).toEqual(['run: there is no run "a\\"; b"', null]);
+    expect([quoted.message, quoted.fix]).toEqual(['run: there is no run "a\\"; b"', lists]);
     const { id } = await clientFor('ann').startRun({ agent: 'other', message: 'x' });
     const after = encodeURIComponent('~x; '.repeat(40));
     const long = await errorOf(`${id}/events?after=${after}`);
@@ -225,6 +255,25 @@ describe('GET /v1/runs/{run}/events', () => {
     const bad = await desk.send(path(id, '/events?after=x'), { as: 'bob' });
     expect([bad.status, bad.body.error.code]).toEqual([400, 'input']);
   });
+});
+
+test('a wrong request names the field, the value, and the fix', async () => {
+  const told = async (url: string, body?: object) => {
+    const answered = await desk.send(url, body === undefined ? {} : { body });
+    const { message, fix } = answered.body.error;
+    return [answered.status, message, fix];
+  };
+  const fix = 'give digits only';
+  for (const name of ['turn', 'wait']) {
+    const answered = await told(`/v1/runs/any/result?${name}=one`);
+    expect(answered).toEqual([400, `${name}: expected a whole number, got "one"`, fix]);
+  }
+  const limited = [400, 'limit: expected a whole number, got "zzz"', fix];
+  expect(await told('/v1/runs?limit=zzz')).toEqual(limited);
+  const chat = await told('/v1/ui/desk', { messages: [] });
+  expect(chat.slice(0, 2)).toEqual([400, 'id: missing, expected string']);
+  const empty = await told('/v1/ui/desk', { id: 'c', messages: [] });
+  expect(empty[1]).toBe('messages: expected at least one message, got []');
 });
 
 describe('events after `now`', () => {

@@ -128,3 +128,19 @@ test('the time of a call that a person denies is without the wait for them', asy
   const denied = items.find(({ type }: { type: string }) => type === 'call');
   expect(denied).toMatchObject({ state: 'failed', from: 61_000, to: 61_010 });
 });
+
+test('the call that a node makes itself ends with the node, whose time is not that after a decision', async () => {
+  const url = new URL('../../console/events.js', import.meta.url).href;
+  const { addEvents, emptyView } = await import(url);
+  const call = { id: 'c1', name: 'pay', arguments: '{}' };
+  const { items } = addEvents(emptyView(), [
+    { type: 'node-begun', at: 1_000, node: 'pay', visit: 1 },
+    { type: 'call-begun', at: 1_000, turn: 1, call },
+    { type: 'node-ended', at: 1_040, node: 'pay', exit: 'done', ms: 40 },
+    { type: 'node-begun', at: 1_040, node: 'ask', visit: 1 },
+    { type: 'node-ended', at: 61_080, node: 'ask', exit: 'yes', ms: 40, by: 'ann' },
+  ]);
+  const made = items.find(({ type }: { type: string }) => type === 'call');
+  expect(made).toMatchObject({ state: 'done', to: 1_040 });
+  expect(items.at(-1)).toMatchObject({ node: 'ask', to: 61_080, ms: undefined });
+});

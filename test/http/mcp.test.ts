@@ -116,6 +116,9 @@ test('a principal sees and starts what its rights say, and a run of others is un
   const bob = await connect('bob');
   const { agents } = (await call(bob, 'agent_list', {})).value;
   expect(agents).toEqual([{ name: 'desk', description: 'pays' }]);
+  // Without a description, what an agent has tells what it is for.
+  const all = (await call(await connect('ann'), 'agent_list', {})).value;
+  expect(all['agents']).toContainEqual({ name: 'other', description: 'no description' });
   const { id } = await desk.asking(21);
   const unknown = await call(bob, 'agent_status', { id });
   expect(unknown).toMatchObject({ failed: true });
@@ -201,12 +204,24 @@ test('no client decides, unless the server lets it and its principal has the rig
   expect(desk.paid).not.toContain(23);
   const able = await connect('ann', { url: deciding.url });
   const { requests } = (await call(able, 'list_requests', { id })).value;
-  const fix = `show it to a person with list_requests, id "${id}"; then call decide with request "r1", its digest, and as: ${request.decisions.join(', ')}`;
-  expect(requests).toMatchObject([{ id: request.id, digest: request.digest, fix }]);
+  const next = `call decide with request "r1", its digest, and as: ${request.decisions.join(', ')}`;
+  const fix = `show it to a person with list_requests, id "${id}"; then ${next}`;
+  // Whoever reads this has called list_requests.
+  const shown = `show it to a person as it is here; then ${next}`;
+  expect(requests).toMatchObject([{ id: request.id, digest: request.digest, fix: shown }]);
   expect((await call(able, 'agent_status', { id })).value).toMatchObject({
     message: expect.stringContaining(`decide: ${fix}`) as string,
     pending: [{ fix }],
   });
+  expect(await call(able, 'decide', { ...decision, as: 'aprove' })).toMatchObject({
+    failed: true,
+    text: `as: expected one of ${request.decisions.join(', ')} for r1, got "aprove"; did you mean approve?\ncode: input`,
+  });
+  const odd = await call(able, 'decide', { ...decision, request: 'r9', as: 'aprove' });
+  expect(odd.text).toContain('got "aprove"; did you mean approve?');
+  expect((await call(able, 'decide', { ...decision, as: 'raise' })).text).toContain(
+    `as: expected one of ${request.decisions.join(', ')} for r1, got "raise"`,
+  );
   const wrong = await call(able, 'decide', { ...decision, digest: '0'.repeat(64) });
   expect(wrong.text).toContain('code: refused');
   expect(desk.paid).not.toContain(23);
@@ -229,6 +244,60 @@ test('arguments that do not fit are refused with the field, the value, and the f
   ]);
   const [wrong] = await refused('agent_result', { id: 'x', wait_seconds: 'soon' });
   expect(wrong).toBe('wait_seconds: expected number, got "soon"');
+});
+
+test('arguments that a program could not keep are refused, and none has a failure of its own', async () => {
+  const ann = await connect('ann');
+  const refused = async (name: string, given: Record<string, unknown>) =>
+    (await call(ann, name, given)).text.split('\n')[0];
+  const deep: unknown = JSON.parse(`${'['.repeat(500)}${']'.repeat(500)}`);
+  const start = { agent: 'desk', message: 'x', operation_id: operation() };
+  const { headers } = { headers: { accept: 'application/json, text/event-stream' } };
+  const body = {
+    jsonrpc: '2.0',
+    id: 1,
+    method: 'tools/call',
+    params: { name: 'agent_start', arguments: { ...start, context: deep } },
+  };
+  expect((await desk.send('/mcp', { body, headers })).body.error.message).toBe(
+    'body: expected at most 200 levels, got more',
+  );
+  const large = JSON.stringify({ ...body, params: { context: 'N' } }).replace(
+    '"N"',
+    '9007199254740993',
+  );
+  const sent = await fetch(`${desk.url}/mcp`, {
+    method: 'POST',
+    headers: {
+      ...headers,
+      authorization: `Bearer ${keyOf('ann')}`,
+      'content-type': 'application/json',
+    },
+    body: large,
+  });
+  expect([sent.status, await sent.text()]).toEqual([
+    400,
+    expect.stringContaining('the number 9007199254740993 cannot be kept exactly'),
+  ]);
+  expect(await refused('agent_cancel', { id: 'x', turn: true })).toBe(
+    'turn: expected the number of a turn, such as 2, got true; omit it to cancel the whole run',
+  );
+  expect(await refused('agent_start', { ...start, agent: 'deks' })).toBe(
+    'agent: there is no agent "deks"; did you mean desk? agent_list lists them',
+  );
+  // Some clients send an argument to each tool.
+  expect((await call(ann, 'agent_list', { random_string: 'x' })).failed).toBe(false);
+  // The protocol has an answer of its own for what is no JSON.
+  const broken = await fetch(`${desk.url}/mcp`, {
+    method: 'POST',
+    headers: {
+      ...headers,
+      authorization: `Bearer ${keyOf('ann')}`,
+      'content-type': 'application/json',
+    },
+    body: '{bad',
+  });
+  expect(await broken.json()).toMatchObject({ jsonrpc: '2.0', error: { code: -32_700 } });
 });
 
 test('rubbish is refused, and foreign pages, and who has no key', async () => {

@@ -123,7 +123,8 @@ describe('useChat', () => {
   });
 
   test('approves a call with its digest, and the call happens once', async () => {
-    const chat = open('desk');
+    const id = newId();
+    const chat = open('desk', id);
     await chat.sendMessage({ text: 'pay 81' });
     const part = uiCall(chat.lastMessage);
     expect(part).toMatchObject({ state: 'approval-requested', input: { euros: 81 } });
@@ -135,6 +136,11 @@ describe('useChat', () => {
     });
     expect(chat.messages.map(({ role }) => role)).toEqual(['user', 'assistant']);
     expect(desk.paid.filter((euros) => euros === 81)).toHaveLength(1);
+    await expect.poll(() => chat.status).toBe('ready');
+    const [, reply] = (await desk.send(`/v1/ui/desk/${id}/messages`)).body as UIMessage[];
+    expect(reply?.parts.map(({ type }) => type)).toEqual(['dynamic-tool', 'text']);
+    const call = { toolName: 'pay', state: 'output-available', input: { euros: 81 } };
+    expect(uiCall(reply)).toMatchObject({ ...call, output: 'paid 81' });
   });
 
   test('refuses a message while an approval is open, and takes the answer afterwards', async () => {
@@ -198,11 +204,15 @@ describe('useChat', () => {
   });
 
   test('denies a call, with the reason', async () => {
-    const chat = open('desk');
+    const chatId = newId();
+    const chat = open('desk', chatId);
     await chat.sendMessage({ text: 'pay 82' });
     const id = uiApproval(chat.lastMessage);
     await chat.addToolApprovalResponse({ id, approved: false, reason: 'no' });
     await expect.poll(() => uiCall(chat.lastMessage)?.state).toBe('output-denied');
+    await expect.poll(() => chat.status).toBe('ready');
+    const [, reply] = (await desk.send(`/v1/ui/desk/${chatId}/messages`)).body as UIMessage[];
+    expect(uiCall(reply)).toMatchObject({ toolName: 'pay', state: 'output-error' });
     expect(desk.paid).not.toContain(82);
   });
 

@@ -245,11 +245,12 @@ describe('the stream of a run', () => {
     const begun = await Promise.all(
       Array.from({ length: 50 }, async () => {
         const { batches } = await streams.open(run.id, { signal: over.signal });
-        expect((await batches.next()).value).toMatchObject([{ type: 'run-started' }]);
+        // On a busy machine, the first batch holds later events too.
+        expect((await batches.next()).value?.[0]).toMatchObject({ type: 'run-started' });
         return batches;
       }),
     );
-    await vi.waitUntil(() => sources > 0, { timeout: 10_000 });
+    await expect.poll(() => sources).toBeGreaterThan(0);
     expect([streams.size, sources]).toEqual([1, 1]);
     // One leaves by itself, the others by their signal.
     await begun.shift()?.return();

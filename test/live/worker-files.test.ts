@@ -149,7 +149,7 @@ describe('the token of a worker', () => {
     [
       'no worker is announced',
       [],
-      /^replies of run r in progress are not shown .* no worker .* use the PERDURE_HOME of the workers/,
+      /^replies of run r in progress are not shown .* no worker .* none runs now, or it has another PERDURE_HOME/,
     ],
     ['one of another task queue is', [{ taskQueue: 'another' }], /no worker of its task queue/],
     [

@@ -100,7 +100,7 @@ describe('a schema of an MCP server', () => {
     const schema = { type: 'object', properties: { a: { type: 'string', pattern } } };
     expect(await checkBySchema(schema, { a: 'xx' })).toBeNull();
     expect(await checkBySchema(schema, { a: 'y' })).toBe(
-      'the arguments/a must match pattern "^(?=x)x+$"',
+      'the arguments/a must match pattern "^(?=x)x+$", got "y"',
     );
     expect(getUncheckedReason(schema)).toBeUndefined();
   });

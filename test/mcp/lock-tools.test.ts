@@ -210,6 +210,18 @@ describe('perdure mcp accept', () => {
     await offer(files, [listed('send', { description: 'sends again' }), listed('look')]);
     await expect(accept({ yes: false })).rejects.toThrow('--yes: expected where');
     expect((await doctor())[0]).toMatchObject({ level: 'note' });
+    await offer(files, [
+      listed('send', { description: 'sends it' }),
+      listed('look', { description: 'l' }),
+    ]);
+    expect((await doctor())[0]).toMatchObject({
+      data: { changed: ['send', 'look'] },
+      fix: 'review and accept: perdure mcp accept far',
+    });
+    // A misspelled name is what is wrong first.
+    await expect(accept({ tool: 'sned', yes: false })).rejects.toThrow(
+      'tool: expected a tool that an agent uses (send, look), got "sned"',
+    );
     await expect(accept({ server: 'fer', yes: false })).rejects.toThrow(
       'server: expected an MCP server of the configuration (far), got "fer"',
     );
@@ -224,12 +236,12 @@ describe('perdure mcp accept', () => {
     servers = [orders, far];
     const [code, ...lines] = await accept({ dryRun: true });
     expect(code).toBe(1);
-    expect(lines).toContain('+ [MCP far] sends again');
+    expect(lines).toContain('+ [MCP far] sends it');
     expect(lines.slice(-2)).toEqual([
-      'Not accepted: 1 tool.',
+      'Not accepted: 2 tools.',
       'error: MCP server "orders" needs ORDERS_TOKEN, which the environment does not have; set it',
     ]);
-    expect((await accept({})).slice(-2)[0]).toBe('Accepted 1 tool.');
+    expect((await accept({})).slice(-2)[0]).toBe('Accepted 2 tools.');
     expect(await accept({ tool: 'sent' })).toEqual([1, lines.at(-1)]);
   });
 });
