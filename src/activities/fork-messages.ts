@@ -78,7 +78,7 @@ async function copyMessages(
   if (total === 0 && visit === null)
     throw refused(`fork.run: run "${name}" has no messages; start a new run`);
   if (at !== undefined && at > total) {
-    throw refused(`fork.at: expected at most ${total}, the messages of run "${name}"; got ${at}`);
+    throw refused(`fork.at: expected at most ${total}, the messages of run "${name}", got ${at}`);
   }
   const { messages: taken, at: next, needs } = promptBefore(all, { at: at ?? total, own: ownFrom });
   if (transcript.completeFrom > needs) {

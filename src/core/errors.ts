@@ -101,7 +101,7 @@ export class InputError extends PerdureError {
   override readonly code = InputError.code;
 }
 
-/** No Temporal server answers. The message names what was tried, and the fix. */
+/** No server answers: Temporal's, or for `httpClient` that of perdure. The message names what was tried, and the fix. */
 export class NoServerError extends PerdureError {
   static readonly code = 'no_server';
   override readonly name = 'NoServerError';

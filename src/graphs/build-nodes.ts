@@ -113,6 +113,11 @@ function targetsOf(
 
 function checkExits(where: string, given: readonly string[], node: BuiltNode): void {
   const known = [...(node.exits ?? []), ...node.optional];
+  if (given.includes('expired') && node.kind.kind === 'confirm' && !known.includes('expired')) {
+    throw new InputError(
+      `${where}: exit "expired" is never taken; give the node \`expires\`, such as "2 days", or remove the exit`,
+    );
+  }
   const stray = given.find((exit) => !known.includes(exit));
   if (stray !== undefined) {
     throw new InputError(

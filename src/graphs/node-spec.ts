@@ -80,7 +80,10 @@ export interface GraphNodeOptions {
 
 /** How a worker executes a node's function. */
 export interface NodeFunctionOptions {
-  /** The maximum number of executions before the node fails; default 3. */
+  /**
+   * How many executions may fail before the node does; default 3. One that is lost with its worker does
+   * not count: it is repeated.
+   */
   readonly attempts?: number;
   /**
    * How long one execution may take. A duration: ms, or words such as '2 minutes', which is the

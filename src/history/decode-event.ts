@@ -69,7 +69,8 @@ function decodeRunEvent(raw: RawEvent): EventBody | null {
   }
   const memo = raw.workflowPropertiesModifiedEventAttributes?.upsertedMemo?.fields;
   if (memo) return { type: 'memo', fields: decodeFields(memo) };
-  if (raw.workflowExecutionCancelRequestedEventAttributes) return { type: 'cancel-requested' };
+  const cancel = raw.workflowExecutionCancelRequestedEventAttributes;
+  if (cancel) return { type: 'cancel-requested', ...cancelerOf(cancel) };
   return raw.timerFiredEventAttributes ? { type: 'timer-fired' } : decodeEndEvent(raw);
 }
 
@@ -288,4 +289,27 @@ function decodeChildEvent(raw: RawEvent): EventBody<ChildEvent> | null {
 function endMessage(event: { terminated: unknown; timedOut: unknown }): string {
   if (event.terminated) return 'Terminated';
   return event.timedOut ? 'Workflow execution timed out' : '';
+}
+
+/** Returns the reason of a cancel, which the history keeps: it names who requests it. */
+export function cancelReason(by: string): string {
+  return `by ${by}`;
+}
+
+/** The identity of the server, which cancels the runs that an ended one has called. */
+const SERVER = 'history-service';
+
+/** Returns who has requested a cancel, as far as the event says it. */
+function cancelerOf({
+  cause,
+  externalWorkflowExecution: run,
+  identity,
+}: NonNullable<RawEvent['workflowExecutionCancelRequestedEventAttributes']>): {
+  readonly by?: string;
+  readonly from?: string;
+} {
+  const by = /^by (\S.{0,199})$/.exec(cause ?? '')?.[1];
+  const client = identity && identity !== SERVER ? `client ${identity}` : '';
+  const from = run?.workflowId ? `run ${run.workflowId}` : client;
+  return { ...(by !== undefined && { by }), ...(from !== '' && { from }) };
 }

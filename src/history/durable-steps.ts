@@ -1,4 +1,5 @@
 import type { ActionProgress } from '../core/run/details.js';
+import type { UndoState } from '../core/state/undo.js';
 import type { JsonObject } from '../core/text/json.js';
 import type {
   AssistantMessage,
@@ -154,6 +155,17 @@ export type DurableStep =
       readonly by?: string;
       /** The interface that has verified `by`; absent: a claim. */
       readonly door?: string;
+    }
+  /**
+   * A call is being undone, was undone, or was not: `message` says why. `call`: the id of the call that
+   * had succeeded before.
+   */
+  | {
+      readonly type: 'undo-changed';
+      readonly call: string;
+      readonly tool: string;
+      readonly state: UndoState;
+      readonly message?: string;
     }
   | { readonly type: 'run-paused' }
   | { readonly type: 'run-resumed' }

@@ -98,7 +98,11 @@ export type HistoryEvent = { readonly id: number; readonly at: number } & (
       readonly result: unknown;
       readonly message: string;
     }
-  | { readonly type: 'cancel-requested' }
+  /**
+   * `by`: the person who requested it, as given to perdure; absent for other programs. `from`: the run or the
+   * client that has; absent if unknown.
+   */
+  | { readonly type: 'cancel-requested'; readonly by?: string; readonly from?: string }
   | { readonly type: 'timer-fired' }
   | {
       readonly type: 'ended';

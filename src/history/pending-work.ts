@@ -5,7 +5,7 @@ import { nextAction } from '../core/run/next-action.js';
 import { failed } from '../core/state/change.js';
 import type { RunState } from '../core/state/state.js';
 import type { WorkInFlight } from '../core/state/status.js';
-import { callSummary, visible } from '../core/state/summaries.js';
+import { callSummary, failureText, visible } from '../core/state/summaries.js';
 import { getOutcome, nothingSpent } from '../core/state/turn.js';
 import { WORK } from '../core/state/work.js';
 import { formatDuration } from '../core/text/text.js';
@@ -141,7 +141,7 @@ export function failedAttempts(
 const TAKEN_WITHIN_MS = 1_000;
 
 /**
- * Returns what the run is doing at `now`, such as `read_file src/a.ts (3 s, attempt 2)`; null for
+ * Returns what the run is doing at `now`, such as `read_file src/a.ts (3 s, attempt 2, after: no such file)`; null for
  * nothing.
  */
 export function currentActivity(
@@ -193,8 +193,15 @@ function nameOf({ activity, call, summary }: InFlight, model: string): string {
   return call === null ? visible(activity) : callSummary(call);
 }
 
+/** Says how long the work has been running, its attempt, and why the last one failed. A model call has reports. */
 function progressOf(one: InFlight, pending: PendingActivity | undefined, now: number): string {
   if (pending === undefined) return seconds(now - one.at);
+  const text = attemptText(pending, now);
+  if (pending.failure === null || one.activity === 'callModel') return text;
+  return `${text}, after: ${failureText(pending.failure.message)}`;
+}
+
+function attemptText(pending: PendingActivity, now: number): string {
   const { attempt, startedAt, dueAt, paused } = pending;
   const again = attempt > 1 ? [`attempt ${attempt}`] : [];
   if (startedAt !== null) return [seconds(now - startedAt), ...again].join(', ');

@@ -1,6 +1,8 @@
+import type { CancelRequest } from '../core/state/status.js';
 import type { RunInput } from '../core/input/input.js';
-import { nextAction } from '../core/run/next-action.js';
+import { nextAction, nextWorkStep } from '../core/run/next-action.js';
 import type { RunState } from '../core/state/state.js';
+import type { Work } from '../core/state/work.js';
 import type { Message } from '../core/transcript/messages.js';
 import type { Outcome, Retried, Usage } from '../core/transcript/outcome.js';
 import { type HistoryEvent, isPermanent } from './history-event.js';
@@ -66,6 +68,8 @@ export interface Projection {
   /** The run's own outcome, once it has ended; null if it left none. */
   readonly outcome: Outcome | null;
   readonly cancelRequested: boolean;
+  /** The first request to cancel the run; absent until then. */
+  readonly cancel?: CancelRequest;
   /** Unix time in ms; null before the first event. */
   readonly startedAt: number | null;
   /** Id of the newest permanent event; 0 before the first. */
@@ -156,7 +160,11 @@ export type Waiting =
  * Returns the condition for which a run waits, other than blocked work; null while it works and
  * before it starts.
  */
-export function waitingFor({ state, inFlight, ended }: Projection): Waiting | null {
+export function waitingFor({
+  state,
+  inFlight,
+  ended,
+}: Pick<Projection, 'state' | 'inFlight' | 'ended'>): Waiting | null {
   if (state === null || ended !== null || inFlight.size > 0) return null;
   const action = nextAction(state);
   switch (action.type) {
@@ -167,6 +175,17 @@ export function waitingFor({ state, inFlight, ended }: Projection): Waiting | nu
     case 'await-time':
       return { type: 'time', until: action.until };
     default:
-      return null;
+      return isHeld(state) ? { type: 'paused' } : null;
   }
+}
+
+/**
+ * Whether work is under way, such as an approved call, of which a paused run starts nothing before
+ * `resume`.
+ */
+function isHeld(state: RunState): boolean {
+  const { paused, work } = state;
+  const isHolding = (one: Work): boolean =>
+    one.phase !== 'in-flight' && nextWorkStep(state, one, Infinity).type === 'wait';
+  return paused && work.length > 0 && work.every(isHolding);
 }

@@ -16,6 +16,7 @@ import {
 import type { AttemptReport, Outcome } from '../core/transcript/outcome.js';
 import { type CallPair, callPairs } from '../core/transcript/transcript.js';
 import { type Archive, ArchiveError, type BlobStore } from '../storage/blob-store.js';
+import { likelyMeant } from '../validation/check-options.js';
 import { createStepEmitter } from './emit-steps.js';
 import type { DurableStep } from './durable-steps.js';
 import type { HistoryEvent } from './history-event.js';
@@ -244,7 +245,7 @@ export async function readVisit(
   const { state } = run.view;
   const name = visible(run.id);
   if (state === null) return { problem: `fork.run: run "${name}" has not begun; fork it later` };
-  const found = forkableVisit(state, place);
+  const found = forkableVisit(state, place, likelyMeant);
   if ('problem' in found) return found;
   let events: readonly HistoryEvent[] = run.events;
   for (;;) {

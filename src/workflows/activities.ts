@@ -54,14 +54,18 @@ export const { listPerdureAgents } = proxyLocalActivities<ProbeActivities>({
 });
 
 /**
- * Executes calls of inline tools within the workflow task. The worker ends them after a fraction of
- * this time, unless a call blocks its process.
+ * Returns the local activity that executes calls of inline tools within the workflow task. The worker
+ * ends them after a fraction of this time, unless a call blocks its process. `summaries`: those of its
+ * calls, for Temporal's UI.
  */
-export const { runReads } = proxyLocalActivities<Pick<Activities, 'runReads'>>({
-  startToCloseTimeout: 2_000,
-  scheduleToCloseTimeout: 4_000,
-  retry: { maximumAttempts: 1 },
-});
+export function readsActivity(summaries: readonly string[]) {
+  return proxyLocalActivities<Pick<Activities, 'runReads'>>({
+    summary: eventSummary(summaries.join(', ')),
+    startToCloseTimeout: 2_000,
+    scheduleToCloseTimeout: 4_000,
+    retry: { maximumAttempts: 1 },
+  }).runReads;
+}
 
 /** Loads an agent that another worker may have. The run is blocked after the timeout. */
 export const loadAgentOnAnyWorker = proxyActivities<Pick<Activities, 'loadAgent'>>({

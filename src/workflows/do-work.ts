@@ -6,11 +6,13 @@ import {
   TimeoutFailure,
   condition,
   isCancellation,
+  patched,
 } from '@temporalio/workflow';
 import { misfitMessage } from '../core/guards/recorded.js';
 import { type ActivityProblem, parseProblem } from '../core/interpret/block.js';
 import type { FactOf, Task } from '../core/run/events.js';
 import { type WorkStep, isCancelable, nextWorkStep } from '../core/run/next-action.js';
+import { DECIDED_PROBE_PATCH } from '../core/state/state.js';
 import { type Work, findWork } from '../core/state/work.js';
 import type { BlockedReason } from '../core/transcript/outcome.js';
 import { checkBlob } from './activities.js';
@@ -189,16 +191,18 @@ async function cancelableProbe(
 ): Promise<unknown> {
   const probe = new CancellationScope();
   const watch = new CancellationScope();
-  const isUnwanted = (): boolean => {
-    const work = findWork(run.state, name);
-    return work?.resumed === true || work?.proposal !== undefined || mustLeave(run);
+  /** `mayCancel`: asked once the condition holds. */
+  const cancelOnce = (isUnwanted: () => boolean, mayCancel = (): boolean => true): void => {
+    watch
+      .run(() => condition(isUnwanted))
+      .then(
+        () => mayCancel() && probe.cancel(),
+        () => undefined,
+      );
   };
-  watch
-    .run(() => condition(isUnwanted))
-    .then(
-      () => probe.cancel(),
-      () => undefined,
-    );
+  cancelOnce(() => findWork(run.state, name)?.resumed === true || mustLeave(run));
+  const isDecided = (): boolean => findWork(run.state, name)?.proposal !== undefined;
+  cancelOnce(isDecided, () => patched(DECIDED_PROBE_PATCH));
   try {
     return await probe.run(start);
   } finally {

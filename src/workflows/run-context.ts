@@ -4,7 +4,7 @@ import type { ContextFields } from '../core/input/turn-context.js';
 import { type Run, record } from '../core/interpret/loop.js';
 import { askingWork } from '../core/requests/open-requests.js';
 import { nextDeadline } from '../core/rules/limits.js';
-import type { SegmentFacts } from '../core/run/carry.js';
+import { type SegmentFacts, segmentFull } from '../core/run/carry.js';
 import type { Fact } from '../core/run/events.js';
 import { type Action, nextAction } from '../core/run/next-action.js';
 import { getInterruption } from '../core/state/change.js';
@@ -233,5 +233,7 @@ export function runsLocally(run: RunContext, activity: 'loadAgent' | 'runReads')
 
 /** Whether the segment is full, and the next one can continue all work that is under way. */
 export function mustLeave(run: RunContext): boolean {
+  // Each call of a large batch asks, and the next action takes longer to find than the size.
+  if (!segmentFull(run.state, segmentFacts(), Date.now())) return false;
   return actionNow(run).type === 'continue-as-new';
 }

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { type TakeBlock, RateHolder } from '../../src/activities/model/rate-holder.js';
+import { type TakeBlock, RateHolder } from '../../src/activities/model/paced-models.js';
 import { type Pace, type Rate, UNUSED, takeBlock } from '../../src/core/rules/rate.js';
 import { isModelError } from '../../src/models/model.js';
 import { NONE_REFUSED, refusedBy } from '../support/allowances.js';

@@ -113,7 +113,7 @@ describe('a plan of the graph', () => {
 
   test.each([
     ['some', { actions: ['a9'] }, 'actions: expected ids of r1'],
-    ['some', { actions: [] }, 'actions: expected ids of r1'],
+    ['some', { actions: [] }, 'got none, so nothing would be executed; give ids, or "deny"'],
     ['some', { actions: [''] }, 'actions: expected ids of r1'],
     ['some', { actions: ['a1', 'and', 'a2'] }, 'actions: expected ids of r1'],
     ['some', { actions: ['a1 a2'] }, 'actions: expected ids of r1'],

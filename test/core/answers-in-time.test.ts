@@ -115,11 +115,17 @@ describe('an unclear answer to a graph is refused at once', () => {
       message: 'result: expected "yes" or "no", got "perhaps"',
     });
     expect(decide(waiting({}), 'Yes.')).toBeNull();
+    for (const plan of [{}, { plan: 'plan' }]) {
+      const { message } = decide(waiting(plan), 'no, it rains') ?? {};
+      expect(message).toContain('got "no, it rains": the reason of a no is the note of `deny`');
+    }
   });
 
   test('to a plan', () => {
     const { message } = decide(waiting({ plan: 'plan' }), 'some a9') ?? {};
-    expect(message).toMatch(/^result: expected "yes", .*got "some a9"; the actions are a1, a2$/);
+    expect(message).toMatch(
+      /^result: expected "yes", .*got "some a9": the plan has no action "a9"; the actions are a1, a2$/,
+    );
     expect(decide(waiting({ plan: 'plan' }), 'some a1')).toBeNull();
   });
 });

@@ -215,6 +215,7 @@ describe('a fork at a node', () => {
   const at = { node: 'write', visit: 2, since: 0 };
   const visited = [visits('write', 2), visits('pick', 1), visits('pay', 1)];
   const state = { ...initialState(config({ graph: looped })), graph: { values, at, visited } };
+  const meantBy = (_: string, [first]: readonly string[]) => first;
 
   test.each([
     ['the newest visit', { node: 'write' }, { visit: 2 }],
@@ -223,7 +224,7 @@ describe('a fork at a node', () => {
       'an unknown node',
       { node: 'wirte' },
       {
-        problem: `fork.at: expected a node of the run's graph (write, pick, pay, never), got "wirte"`,
+        problem: `fork.at: expected a node of the run's graph (write, pick, pay, never), got "wirte" (nearest: write)`,
       },
     ],
     [
@@ -237,7 +238,7 @@ describe('a fork at a node', () => {
     [
       'a visit that was not',
       { node: 'write', visit: 3 },
-      { problem: 'fork.at.visit: expected at most 2, the visits of node "write"; got 3' },
+      { problem: 'fork.at.visit: expected at most 2, the visits of node "write", got 3' },
     ],
     [
       'a call that the model has chosen',
@@ -248,11 +249,11 @@ describe('a fork at a node', () => {
       },
     ],
   ])('finds, or says why not: %s', (_, place, found) => {
-    expect(forkableVisit(state, place)).toEqual(found);
+    expect(forkableVisit(state, place, meantBy)).toEqual(found);
   });
 
   test('a run without a graph has no node to begin at', () => {
-    expect(forkableVisit(initialState(config({})), { node: 'write' })).toEqual({
+    expect(forkableVisit(initialState(config({})), { node: 'write' }, meantBy)).toEqual({
       problem: 'fork.at: the run has no graph; give the number of a message',
     });
   });

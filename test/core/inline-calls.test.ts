@@ -7,6 +7,7 @@ import type { RunReadsResult } from '../../src/core/guards/recorded.js';
 import { reduce } from '../../src/core/run/reduce.js';
 import type { RunState } from '../../src/core/state/state.js';
 import type { RecordedReply } from '../../src/core/transcript/outcome.js';
+import { fileTools } from '../../src/tools/files/file-tools.js';
 import { after, update } from '../support/facts.js';
 import { TOOLS, begun, callReply, config, toolDefinition } from '../support/scripts.js';
 
@@ -51,6 +52,7 @@ describe('the calls of a reply', () => {
     const verdict = { then: 'ask', why: 'x' } as const;
     expect(idsOf(afterReply(asked({ verdict })))).toEqual([]);
     expect(idsOf(afterReply(asked({ safety: [{ id: 's' }] })))).toEqual([]);
+    expect(idsOf(afterReply(asked({ node: 'look' })))).toEqual([]);
   });
 
   test('are not inline one after another, except for a single one', () => {
@@ -63,6 +65,19 @@ describe('the calls of a reply', () => {
     const state = afterReply(callReply(['peek']));
     expect(idsOf({ ...state, work: [{ name: 'undo:call_1_0_0', phase: 'waiting' }] })).toEqual([]);
   });
+});
+
+test('the tools of files that read are inline, and the one that writes is not', () => {
+  const found = fileTools({ root: '.', write: true }).map(({ name, inline = false }) => [
+    name,
+    inline,
+  ]);
+  expect(found).toEqual([
+    ['list_files', true],
+    ['read_file', true],
+    ['search_text', true],
+    ['write_file', false],
+  ]);
 });
 
 describe('inline calls that have ended', () => {

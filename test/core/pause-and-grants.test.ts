@@ -3,6 +3,7 @@ import { interpret } from '../../src/core/interpret/interpret.js';
 import { nextAction } from '../../src/core/run/next-action.js';
 import { reduce } from '../../src/core/run/reduce.js';
 import type { RunConfig } from '../../src/core/state/state.js';
+import { waitingFor } from '../../src/history/projection.js';
 import { afterNextAction, runWithCall, decision, ID } from '../support/pending-call.js';
 import {
   after,
@@ -77,6 +78,18 @@ test('resume of a run that is not paused retries blocked work', () => {
   expect(state.decisions).toEqual([{ what: 'resume', id: 'u', at: 3, by: 'ann' }]);
   const types = interpret(start, update('resume')).map(({ type }) => type);
   expect(types).toEqual(['decision-recorded']);
+});
+
+test('a paused run with an approved call waits for `resume`, unless the call is in flight', () => {
+  const verdict = { then: 'ask', why: 'a rule' } as const;
+  const asking = after(afterNextAction(runWithCall('put', { verdict })), pause({}));
+  const view = { inFlight: new Map(), ended: null };
+  const approved = after(asking, decision(asking, 'approve'));
+  expect(waitingFor({ ...view, state: approved })).toEqual({ type: 'paused' });
+  const running = after(approved, scheduled(toolTask(approved, 0)));
+  expect(waitingFor({ ...view, state: running })).toBeNull();
+  const resumed = after(approved, update('resume'));
+  expect(waitingFor({ ...view, state: resumed })).toBeNull();
 });
 
 describe('a grant', () => {

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/core/text/json.js';
 import { actionResult, reportText } from '../../src/core/plan/results.js';
 import {
+  planAnswerFault,
   planWords,
   planAfter,
   readPlanAnswer,
@@ -191,9 +192,24 @@ describe('the answer to a plan', () => {
     (text) => expect(readPlanAnswer(text, three)).toBeNull(),
   );
 
+  test.each([
+    ['some a9', 'the plan has no action "a9"'],
+    ['a1 a8 a9', 'the plan has no action "a8"'],
+    ['someone should ask Ben first', null],
+    ['no because a1 and a9 are wrong', null],
+    ['all but a7', 'the plan has no action "a7"'],
+    ['edit', '"edit" needs the change after it'],
+    ['yes please do a9', 'the plan has no action "a9"'],
+    ['perhaps', null],
+    ['some a1', null],
+  ])('what is wrong with "%s" is said, if it is known', (text, fault) => {
+    expect(planAnswerFault(text, three)).toBe(fault);
+  });
+
   test('includes all that an action depends on, or is unclear', () => {
     const chain = [action('a1'), action('a2', needs('a1'))];
     expect(readPlanAnswer('some a2', chain)).toBeNull();
+    expect(planAnswerFault('some a2', chain)).toBe('a2 depends on a1: name both, or neither');
     expect(readPlanAnswer('a1 a2', chain)).toEqual({ as: 'some', ids: ['a1', 'a2'] });
   });
 

@@ -21,6 +21,7 @@ const BUILT_ON_USE: Readonly<Record<string, string>> = {
   'models/openai/chat/index.ts': 'names of perdure without repetition',
   'cli/commands/limits.ts': 'a name of perdure without repetition',
   'models/demo/named-calls.ts': 'the name of a tool between both ends',
+  'http/errors.ts': 'names of perdure, with parts of a path between slashes',
   'tools/files/search-text.ts': 'written by a model; V8 runs it with a time limit',
 };
 

@@ -1,4 +1,13 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import {
+  afterAll,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  onTestFinished,
+  test,
+  vi,
+} from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineTool } from '../../src/tools/define-tool.js';
@@ -257,6 +266,17 @@ test('the requester of a turn cannot approve its calls if the rules forbid it', 
   expect((await desk.end(handle)).outcome).toMatchObject({ answer: 'Booked.' });
 });
 
+/** Returns the steps of a run that are about an undo. */
+async function undoSteps(run: string): Promise<readonly string[]> {
+  const client = await clientOf(desk.rig);
+  onTestFinished(async () => await client.disconnect());
+  const found: string[] = [];
+  for await (const step of client.events(run)) {
+    if (step.type === 'undo-changed') found.push(`${step.call} ${step.state}`);
+  }
+  return found;
+}
+
 describe('undo', () => {
   test('reverts the last call, once, with what it returned, and informs the model', async () => {
     desk.script([{ book: { room: '1' } }, 'Booked.', 'I see.']);
@@ -286,6 +306,7 @@ describe('undo', () => {
       expect.objectContaining({ ...line, undo: true }),
     ]);
     expect(desk.done).toHaveLength(2);
+    expect(await undoSteps(handle.workflowId)).toEqual(['call_1_1_0 undoing', 'call_1_1_0 undone']);
   });
 
   test('waits for approval if a rule requires it, and reports what went wrong', async () => {

@@ -256,6 +256,11 @@ describe('a definition is refused', () => {
       { start: 'a', edges: { a: 'a' } },
     ],
     [
+      'graph "mail": node "a": exit "expired" is never taken; give the node `expires`, such as "2 days", or remove the exit',
+      nodes((k) => ({ a: k.confirm({ show: () => 'x' }) })),
+      { start: 'a', edges: { a: { yes: 'end', no: 'end', expired: 'end' } } },
+    ],
+    [
       'graph "mail": node "a": exit "capped" is never taken; give the node `maxVisits` or remove it',
       nodes((k) => ({ a: k.run(idle) })),
       { start: 'a', edges: { a: { done: 'end', capped: 'end' } } },

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { sha256Hex } from '../../src/core/text/json.js';
-import { type ExecutedCall, followExecutions } from '../../src/history/executed-calls.js';
+import { type ExecutedCall, followExecutions } from '../../src/history/audit-acts.js';
 import type { EventBody, HistoryEvent } from '../../src/history/history-event.js';
 
 const args = '{"order":17}';

@@ -12,7 +12,7 @@ import { decodeEvent } from '../../src/history/decode-event.js';
 import { historyFromJson } from '../../src/history/history-event.js';
 import { createProjector } from '../../src/history/projection.js';
 import type { Change } from '../../src/history/reader/run-view.js';
-import { MEANINGS, advances } from '../../src/history/run-steps.js';
+import { MEANINGS, advances } from '../../src/history/emit-steps.js';
 import { begun, config } from '../support/scripts.js';
 import { checkRuns } from '../support/sim/check.js';
 import { carry, type Played } from '../support/sim/play.js';

@@ -160,8 +160,9 @@ async function checkServerAnswer({
     return refusedResult(`it could not be checked now, because ${skipped}; try again`);
   }
   if (fault === null) return { ok: true, answer: { action: 'accept', content } };
-  const fields = formLines(form).join('\n');
-  return refusedResult(`it does not fit the form: ${fault}\nThe fields are:\n${fields}`);
+  const fields = formLines(form).map((line) => `- ${line}`);
+  const text = [`it does not fit the form: ${fault}. The fields are:`, ...fields].join('\n');
+  return refusedResult(text);
 }
 
 type Checked =

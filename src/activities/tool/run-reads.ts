@@ -34,10 +34,19 @@ export async function runReads(
   const begun = new Set<string>();
   const waiting = (await mayBeFatal(deps, context, calls)) ? [] : [...calls];
   const left = (): number => endsAt - performance.now();
+  /** The longest execution of each tool so far, in ms. A call that would not fit is not begun. */
+  const took = new Map<string, number>();
+  const takeNext = (): RunToolInput | undefined => {
+    const place = waiting.findIndex(({ call }) => left() > (took.get(call.name) ?? 0));
+    return place < 0 ? undefined : waiting.splice(place, 1)[0];
+  };
   const openLane = async (): Promise<void> => {
-    for (let input = waiting.shift(); input !== undefined; input = waiting.shift()) {
-      begun.add(input.call.id);
-      ended.set(input.call.id, await readInline(deps, context, { input, withinMs: left() }));
+    for (let input = takeNext(); input !== undefined; input = takeNext()) {
+      const { id, name } = input.call;
+      const began = performance.now();
+      begun.add(id);
+      ended.set(id, await readInline(deps, context, { input, withinMs: left() }));
+      took.set(name, Math.max(took.get(name) ?? 0, performance.now() - began));
     }
   };
   await within(left(), Promise.all(Array.from({ length: atOnce }, openLane)));

@@ -156,10 +156,25 @@ export function readyCalls(state: RunState, batch: Batch): readonly ToolCall[] {
   return openCalls(state, batch).filter(({ after }) => after === undefined);
 }
 
+/** The open calls of a batch, for one definition. Each event of a plan of 200 actions asks for them several times. */
+const known = new WeakMap<
+  Batch,
+  { readonly definition: RunState['config']['definition']; readonly open: readonly ToolCall[] }
+>();
+
 /**
  * Returns the calls still to be executed, in order, without repeats of a call in the same batch.
  */
 export function openCalls(state: RunState, batch: Batch): readonly ToolCall[] {
+  const { definition } = state.config;
+  const found = known.get(batch);
+  if (found?.definition === definition) return found.open;
+  const open = findOpenCalls(state, batch);
+  known.set(batch, { definition, open });
+  return open;
+}
+
+function findOpenCalls(state: RunState, batch: Batch): readonly ToolCall[] {
   const seen = new Set<string>();
   return batch.calls.filter((call, index) => {
     const tool = findTool(state, call.name);

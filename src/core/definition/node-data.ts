@@ -81,7 +81,7 @@ export interface ExecuteNode {
 export interface WorkerNode {
   /** Maximum duration of one execution in ms. */
   readonly timeoutMs: number;
-  /** Maximum number of executions before the node fails. */
+  /** How many executions may fail before the node does; one that is lost with its worker does not count. */
   readonly attempts: number;
 }
 

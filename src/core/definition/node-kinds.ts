@@ -168,7 +168,7 @@ interface NodeKindRules<K extends Kind> {
   readonly callsModel?: true;
   /** How its own work is executed, in the form of a tool; absent: it has none, or calls tools. */
   readonly tool?: (node: KindOf<K>) => Partial<ToolDefinition>;
-  /** The calls of a visit; absent: none. Those of plans are in `core/graph/node-calls.ts`. */
+  /** The calls of a visit; absent: none. Those of plans are in `core/graph/run-node.ts`. */
   readonly calls?: (node: KindOf<K>, values: JsonObject) => readonly Planned[];
   /** How a visit with these results has ended; absent: a visit without calls ends elsewhere. */
   readonly end?: <R extends Ended>(

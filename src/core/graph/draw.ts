@@ -38,7 +38,10 @@ interface DrawnNode {
   readonly mark?: 'visited' | 'failed' | 'here' | 'unvisited';
   /** Number of visits; absent if there were none. */
   readonly visits?: number;
-  /** Total time of all ended visits in ms, without waits for people; absent if none has ended. */
+  /**
+   * Total time of all ended visits in ms, without waits for people; absent if none has ended, and for a
+   * `confirm`, which only waits for a person.
+   */
   readonly ms?: number;
   /** The items of an `each`: those of the visit under way, or else of the last one. */
   readonly items?: ItemCount;
@@ -99,7 +102,7 @@ export function drawGraph(definition: GraphDefinition, overlay?: Overlay): Drawi
         label: node.label ?? node.name,
         kind: node.kind,
         about: aboutNode(node),
-        ...(overlay && marksOf(node.name, overlay, visits.get(node.name))),
+        ...(overlay && marksOf(node, overlay, visits.get(node.name))),
       })),
       ...missing.map((name) => missingNode(name, idOf(name))),
       ...(targets.includes(END) ? [END_NODE] : []),
@@ -136,7 +139,11 @@ interface EdgeContext {
 
 type Marks = Pick<DrawnNode, 'mark' | 'visits' | 'ms' | 'note'>;
 
-function marksOf(name: string, overlay: Overlay, visited: NodeVisits | undefined): Marks {
+function marksOf(
+  { name, kind }: GraphNode,
+  overlay: Overlay,
+  visited: NodeVisits | undefined,
+): Marks {
   const { state, here, waited } = overlay;
   const items = overlay.items?.get(name);
   const place = state.at?.node === name ? state.at : null;
@@ -145,7 +152,9 @@ function marksOf(name: string, overlay: Overlay, visited: NodeVisits | undefined
   return {
     mark: place === null ? (total === 0 ? 'unvisited' : endMark(visited)) : 'here',
     ...(total > 0 && { visits: total }),
-    ...(ended > 0 && visited && { ms: Math.max(0, visited.ms - (waited?.get(name) ?? 0)) }),
+    ...(ended > 0 &&
+      visited &&
+      kind !== 'confirm' && { ms: Math.max(0, visited.ms - (waited?.get(name) ?? 0)) }),
     ...(items !== undefined && { items }),
     ...(place !== null && here !== undefined && { note: here }),
   };

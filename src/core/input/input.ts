@@ -339,6 +339,7 @@ function checkAlone(
 
 /** Returns what is wrong with a message, or null. */
 export function checkText(value: unknown): string | null {
+  if (value === undefined) return 'message: expected a string, got none; give one';
   if (typeof value !== 'string') return `message: expected a string, got ${show(value)}`;
   if (value.trim() === '') return 'message: expected text, got an empty string';
   return tooLong('message', value.length);

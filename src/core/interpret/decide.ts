@@ -2,7 +2,7 @@ import { actorOf } from '../input/turn-context.js';
 import { findTool } from '../calls/batch.js';
 import { type Verdict, asksNoMore } from '../definition/rules.js';
 import type { CheckDecisionResult, RunFunctionResult } from '../guards/recorded.js';
-import { readPlanAnswer, shownActions, someText } from '../plan/confirm-plan.js';
+import { readPlanDecision, shownActions, someText } from '../plan/confirm-plan.js';
 import { askingWork } from '../requests/open-requests.js';
 import { raisedLimits } from '../requests/raise-requests.js';
 import type { Completed, EndOf, RunEvent } from '../run/events.js';
@@ -246,19 +246,7 @@ function planDecided(
   if (request.kind !== 'plan' || (as !== 'some' && as !== 'answer')) return {};
   const planned = shownActions(callOfWork(state, name)?.arguments ?? '') ?? [];
   const text = as === 'some' ? someText(actions) : result;
-  const answer = typeof text === 'string' ? readPlanAnswer(text, planned) : null;
-  switch (answer?.as) {
-    case 'yes':
-      return { as: 'approve' };
-    case 'no':
-      return { as: 'deny' };
-    case 'some':
-      return { as: 'some', actions: answer.ids };
-    case 'edit':
-      return { as: 'edit' };
-    case undefined:
-      return {};
-  }
+  return (typeof text === 'string' && readPlanDecision(text, planned)) || {};
 }
 
 interface CheckedWork {

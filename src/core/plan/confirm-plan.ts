@@ -1,3 +1,4 @@
+import { noReason } from '../text/refusal-words.js';
 import type { ConfirmedPlan } from '../state/state.js';
 import { type JsonObject, canonicalJson, isObject, parseJson } from '../text/json.js';
 import { shorten, escapeJson, headOf, printable, show } from '../text/text.js';
@@ -83,27 +84,72 @@ export function readYesOrNo(text: string): 'yes' | 'no' | null {
  * actions depend on. `actions`: those of the plan.
  */
 export function readPlanAnswer(text: string, actions: readonly PlannedAction[]): PlanAnswer | null {
+  const read = answerOrFault(text, actions);
+  return 'as' in read ? read : null;
+}
+
+/** Returns what is wrong with an answer to a plan; null if it is clear, or if nothing is known. */
+export function planAnswerFault(text: string, actions: readonly PlannedAction[]): string | null {
+  const read = answerOrFault(text, actions);
+  return 'as' in read ? null : read.fault;
+}
+
+/** Why an answer is unclear; null if it is not known what was meant. */
+interface AnswerFault {
+  readonly fault: string | null;
+}
+
+function answerOrFault(text: string, actions: readonly PlannedAction[]): PlanAnswer | AnswerFault {
   const ids = actions.map(({ id }) => id);
   const yesOrNo = readYesOrNo(text);
   if (yesOrNo !== null) return { as: yesOrNo };
   if (NOTHING.includes(wordOf(text))) return { as: 'no' };
-  if (HARMLESS.includes(wordOf(text))) return withoutAsking(actions);
+  if (HARMLESS.includes(wordOf(text))) return withoutAsking(actions) ?? { fault: null };
   const given = text.trim();
   const [edit] = EDIT.exec(given) ?? [];
   const change = edit === undefined ? '' : afterColon(given.slice(edit.length));
   if (change !== '') return { as: 'edit', change };
+  if (edit !== undefined) return { fault: `"${edit}" needs the change after it` };
   const [selection = '', allBut] = SELECTION.exec(given) ?? [];
   const list = afterColon(given.slice(selection.length)).replace(/\.$/, '');
   const named = wordsIn(list);
-  if (named.size === 0 || ![...named].every((id) => ids.includes(id))) return null;
+  const unknown = [...named].filter((id) => !ids.includes(id));
+  if (named.size === 0 || unknown.length > 0) {
+    const names = unknown.filter((word) => /^[a-z]{1,8}\d{1,4}$/i.test(word)).map((id) => show(id));
+    const [first] = noReason(text) === '' ? names : [];
+    return { fault: first === undefined ? null : `the plan has no action ${first}` };
+  }
   const chosen = ids.filter((id) => named.has(id) !== (allBut !== undefined));
-  const lacks = actions.some(
-    (action) =>
-      chosen.includes(action.id) &&
-      needsOf(action).some((id) => ids.includes(id) && !chosen.includes(id)),
-  );
-  return lacks && allBut === undefined ? null : { as: 'some', ids: chosen };
+  const lack = allBut === undefined ? missingNeed(actions, chosen) : null;
+  return lack === null ? { as: 'some', ids: chosen } : { fault: lack };
 }
+
+/** Returns which action of a selection depends on one outside it; null if none does. */
+function missingNeed(actions: readonly PlannedAction[], chosen: readonly string[]): string | null {
+  const open = (action: PlannedAction): readonly string[] =>
+    needsOf(action).filter((id) => actions.some((one) => one.id === id) && !chosen.includes(id));
+  const found = actions.find((action) => chosen.includes(action.id) && open(action).length > 0);
+  if (found === undefined) return null;
+  return `${found.id} depends on ${open(found).join(', ')}: name both, or neither`;
+}
+
+/** What a person decides about a plan, as a reader sees it. */
+type PlanDecision =
+  | { readonly as: 'approve' | 'deny' | 'edit' }
+  | { readonly as: 'some'; readonly actions: readonly string[] };
+
+/** Returns the decision that an answer to a plan makes; null if the answer is unclear. */
+export function readPlanDecision(
+  text: string,
+  actions: readonly PlannedAction[],
+): PlanDecision | null {
+  const answer = readPlanAnswer(text, actions);
+  if (answer === null) return null;
+  if (answer.as === 'some') return { as: 'some', actions: answer.ids };
+  return { as: DECISIONS[answer.as] };
+}
+
+const DECISIONS = { yes: 'approve', no: 'deny', edit: 'edit' } as const;
 
 /**
  * Returns what a `confirm` node expects if the answer is something else; null if it is clear. `json`:
@@ -112,10 +158,13 @@ export function readPlanAnswer(text: string, actions: readonly PlannedAction[]):
 export function unclearAnswer(json: string, text: string): string | null {
   const planned = shownActions(json);
   if (planned === null) {
-    return readYesOrNo(text) === null ? `expected "yes" or "no", got ${show(text)}` : null;
+    if (readYesOrNo(text) !== null) return null;
+    return `expected "yes" or "no", got ${show(text)}${noReason(text)}`;
   }
-  if (readPlanAnswer(text, planned) !== null) return null;
-  return `${planWords(planned)}, got ${show(text)}; the actions are ${planned.map(({ id }) => id).join(', ')}`;
+  const read = answerOrFault(text, planned);
+  if ('as' in read) return null;
+  const fault = read.fault === null ? noReason(text) : `: ${read.fault}`;
+  return `${planWords(planned)}, got ${show(text)}${fault}; the actions are ${planned.map(({ id }) => id).join(', ')}`;
 }
 
 /** Returns what follows a word and its colon, if it has one. */

@@ -151,6 +151,18 @@ interface Policy {
 const MAX_ARGUMENTS = 256 * 1024;
 
 /**
+ * Where each call of a plan is. All events of a plan of 200 actions look for the calls that others
+ * need, and none of them changes the places.
+ */
+const known = new WeakMap<Batch['calls'], ReadonlyMap<string, number>>();
+
+function placesOf({ calls }: Batch): ReadonlyMap<string, number> {
+  const places = known.get(calls) ?? new Map(calls.map(({ id }, place) => [id, place]));
+  known.set(calls, places);
+  return places;
+}
+
+/**
  * Releases the calls whose dependencies have finished, with references replaced by results. Calls
  * that can no longer run get a result. References lead only backward, so one pass is enough.
  */
@@ -158,22 +170,24 @@ export function releaseReadyCalls(batch: Batch, policy: Policy): Batch {
   const { onFailed, hasBegun: begun } = policy;
   const calls = [...batch.calls];
   const results = [...batch.results];
-  const index = new Map(calls.map(({ id }, place) => [id, place]));
+  const places = placesOf(batch);
+  known.set(calls, places);
+  const resultOf = (id: string): CallResult | null => results[places.get(id) ?? -1] ?? null;
+  let hasFailed = onFailed === 'fail' && results.some((result) => result?.ok === false);
   for (const [place, call] of calls.entries()) {
     if (results[place] !== null) continue;
-    const stopped = onFailed === 'fail' && results.some((result) => result?.ok === false);
-    if (stopped && !begun(call)) {
+    if (hasFailed && !begun(call)) {
       results[place] = notExecuted(call, 'an action of the plan has failed');
       continue;
     }
     if (call.problem !== undefined) results[place] = refusal(call.id, call.problem);
-    if (call.after === undefined || results[place] !== null) continue;
-    const needed = call.after.map((id) => results[index.get(id) ?? -1] ?? null);
-    if (needed.includes(null)) continue;
-    const ended = needed.flatMap((result) => result ?? []);
-    const next = afterResults(call, ended, policy);
-    if ('ok' in next) results[place] = next;
-    else calls[place] = next;
+    else if (call.after?.every((id) => resultOf(id) !== null)) {
+      const ended = call.after.flatMap((id) => resultOf(id) ?? []);
+      const next = afterResults(call, ended, policy);
+      if ('ok' in next) results[place] = next;
+      else calls[place] = next;
+    }
+    hasFailed ||= onFailed === 'fail' && results[place]?.ok === false;
   }
   return { ...batch, calls, results };
 }

@@ -4,8 +4,9 @@ import { REMEMBERED_DECISIONS, nodeIn } from '../state/decisions.js';
 import type { RunState } from '../state/state.js';
 import { currentNode } from '../state/turn-definition.js';
 import { type AskingWork, callOfWork, isUndo } from '../state/work.js';
+import { noReason } from '../text/refusal-words.js';
 import { show } from '../text/text.js';
-import type { Decision } from '../transcript/request.js';
+import { type Decision, OFFERED } from '../transcript/request.js';
 import { askingWork } from './open-requests.js';
 import { type Refused, expiryProblem, newDecisionProblem, requestProblem } from './refusal.js';
 
@@ -202,7 +203,9 @@ function help(state: RunState, open: readonly AskingWork[], text: string): Refus
   const [unbound] = open.filter((work) => needsDigest(state, work));
   const got = `${show(text)}${unbound && readYesOrNo(text) !== null ? ' without it' : ''}`;
   const fix = unbound === undefined ? '' : `; ${bindTo(unbound.request.id)}`;
-  const message = `message: the run waits for an answer to ${each.join('; ')}, got ${got}${fix}`;
+  const offered = open.flatMap(({ request }): readonly string[] => OFFERED[request.kind]);
+  const reason = offered.includes('deny') ? noReason(text) : '';
+  const message = `message: the run waits for an answer to ${each.join('; ')}, got ${got}${reason}${fix}`;
   return { reason: 'unclear', message };
 }
 

@@ -3,13 +3,14 @@ import { harmlessActions, shownActions } from '../plan/confirm-plan.js';
 import { isOpenStatus, type RunStatus } from '../state/status.js';
 import { nodeOfCall, nodeOfCallId } from '../state/turn-definition.js';
 import { formatDuration, shellLine } from '../text/text.js';
-import { type DecisionKind, type Request, isUndoRequest } from '../transcript/request.js';
+import type { DecisionKind, Request } from '../transcript/request.js';
+import { isUndoing } from './undo-text.js';
 
 /** Number of hex digits of a digest in a command, which compares them with the whole digest. */
 export const SHOWN_DIGITS = 12;
 
 /** What a program gives as the digest in a decision. */
-export const WHOLE_DIGEST = `expected all 64 hex digits of the request's \`digest\`; its \`fix\` has only the first ${SHOWN_DIGITS}`;
+export const WHOLE_DIGEST = `expected all 64 hex digits of the request's \`digest\`; only commands take the first ${SHOWN_DIGITS}`;
 
 /** A command to suggest to a person, and what it is for. */
 interface RunCommand {
@@ -47,7 +48,7 @@ export function commandLine(
 
 /** The commands that texts of runs, workers, and servers name; those do not know how it was started. */
 const NAMED_COMMANDS =
-  /(?<![\w./-]|(?:npx|exec|yarn|bunx) )perdure (mcp accept|approve|answer|attach|audit|budgets|codec|costs|deny|dev|doctor|edit|erase|eval|export|inbox|limits|list|record|replay|rerun|resolve|resume|status|transcript|worker)(?![\w-])/g;
+  /(?<![\w./-]|(?:npx|exec|yarn|bunx) )perdure (mcp accept|approve|answer|attach|audit|budgets|codec|costs|deny|dev|doctor|edit|erase|eval|export|inbox|limits|list|record|replay|rerun|resolve|resume|serve|status|transcript|worker)(?![\w-])/g;
 
 /**
  * Returns a text in which each command can be pasted. `program`: the words that start the program; by
@@ -63,7 +64,16 @@ export function withProgram(
   );
 }
 
-/** Returns a status with other texts in place of the message and of the fix of each request. */
+/** Returns a request with other texts in place of its fix and its reason. */
+export function withRequestTexts<One extends { readonly fix: string; readonly why?: string }>(
+  request: One,
+  replace: (text: string) => string,
+): One {
+  const { fix, why } = request;
+  return { ...request, fix: replace(fix), ...(why !== undefined && { why: replace(why) }) };
+}
+
+/** Returns a status with other texts in place of the message, and of the fix and the reason of each request. */
 export function withTexts<Status extends Pick<RunStatus, 'message' | 'pending'>>(
   status: Status,
   replace: (text: string) => string,
@@ -72,7 +82,7 @@ export function withTexts<Status extends Pick<RunStatus, 'message' | 'pending'>>
   return {
     ...status,
     message: message && replace(message),
-    pending: pending.map((one) => ({ ...one, fix: replace(one.fix) })),
+    pending: pending.map((one) => withRequestTexts(one, replace)),
   };
 }
 
@@ -93,8 +103,8 @@ export function decidingCommands(
   now: number,
   name: DecidingName = 'own',
 ): readonly RunCommand[] {
-  const { checking, expiresAt, decisions } = request;
-  if (name === 'none' || checking || (expiresAt !== null && expiresAt <= now)) return [];
+  const { checking, decisions } = request;
+  if (name === 'none' || checking || isExpired(request, now)) return [];
   const [only, ...others] = shownActions(request.arguments ?? '') ?? [];
   const isOne = only !== undefined && others.length === 0;
   return decisions
@@ -117,6 +127,24 @@ export function fixFor(
     return commandLine('perdure', ['inbox', run, request.id]);
   }
   return commandLine('perdure', decidingCommand(run, request, { as: first, name }).words);
+}
+
+/**
+ * Returns a request whose `fix` is a command that would work now: the one that shows the request while it is
+ * being checked, after it has expired, and if no name may decide. `now`: Unix time in ms.
+ */
+export function withFixNow(
+  run: string,
+  request: Request,
+  { now, name }: { readonly now: number; readonly name: DecidingName },
+): Request {
+  const canDecide = !request.checking && !isExpired(request, now);
+  return { ...request, fix: fixFor(run, request, request.decisions, canDecide ? name : 'none') };
+}
+
+/** Whether a request has expired. `now`: Unix time in ms. */
+export function isExpired({ expiresAt }: Pick<Request, 'expiresAt'>, now: number): boolean {
+  return expiresAt !== null && expiresAt <= now;
 }
 
 /** Returns the word for a limit on the command line: `cost-usd`, and `wall` for `wallMs`. */
@@ -155,7 +183,7 @@ function commandFor(run: string, request: Decided, as: DecisionKind): RunCommand
     case 'approve':
       return {
         words: ['approve', run, id, ...seen],
-        purpose: kind === 'plan' ? 'yes: execute all actions' : 'execute it exactly as shown',
+        purpose: approvePurpose(request),
       };
     case 'some':
       return someCommand(['approve', run, id, ...seen], request);
@@ -224,6 +252,14 @@ export function isYesOrNo({ kind, tool = '' }: Pick<Decided, 'kind' | 'tool'>): 
   return kind === 'question' && nodeOfCall({ name: tool }) !== null;
 }
 
+/** What approving the request does. */
+function approvePurpose({ kind, decisions = [] }: Decided): string {
+  if (kind === 'plan') return 'yes: execute all actions';
+  return isUndoing({ kind, decisions })
+    ? 'undo the executed call shown above'
+    : 'execute it exactly as shown';
+}
+
 /** What denying the request does, and where the note goes. */
 function denyPurpose(request: Decided): string {
   const { kind, tool = '', decisions = [] } = request;
@@ -231,7 +267,7 @@ function denyPurpose(request: Decided): string {
   if (nodeOfCall({ name: tool }) !== null) {
     return 'answer no; the note becomes a message of the run';
   }
-  if (decisions.length > 0 && isUndoRequest({ kind, decisions })) {
+  if (isUndoing({ kind, decisions })) {
     return 'do not undo it; the note is recorded';
   }
   const caller = callerOf(request);
@@ -286,7 +322,10 @@ function someCommand(words: readonly string[], request: Decided): RunCommand {
 }
 
 /** What the commands for a run depend on. */
-export interface RunFacts extends Pick<RunStatus, 'id' | 'status' | 'grants' | 'undoable'> {
+export interface RunFacts extends Pick<
+  RunStatus,
+  'id' | 'status' | 'grants' | 'undoable' | 'cancel'
+> {
   readonly isPaused: boolean;
   /** Something outside the run must be fixed, and the run retries until then. */
   readonly isBlocked: boolean;
@@ -294,6 +333,8 @@ export interface RunFacts extends Pick<RunStatus, 'id' | 'status' | 'grants' | '
   readonly isIdle: boolean;
   /** Whether a worker seems to be running. */
   readonly hasWorker: boolean;
+  /** The node of a graph that failed in the newest turn, and at which a fork can begin; absent if none did. */
+  readonly failedNode?: string;
   /** Whether there are messages to read; default true. */
   readonly hasMessages?: boolean;
   /** Whether a worker that a command hosts could continue the run; default true. */
@@ -307,9 +348,17 @@ export interface RunFacts extends Pick<RunStatus, 'id' | 'status' | 'grants' | '
 export function runCommands(run: RunFacts, now: number): readonly RunCommand[] {
   const { id, status, grants = [], undoable = [], isBlocked, isPaused, isIdle } = run;
   const { hasWorker, hasMessages = true, canHost = true } = run;
+  const again = forkCommands(run);
   if (!isOpenStatus(status)) {
-    return hasMessages ? [{ words: ['transcript', id], purpose: 'read the messages' }] : [];
+    const read = { words: ['transcript', id], purpose: 'read the messages' };
+    return [...(hasMessages ? [read] : []), ...again];
   }
+  const follow = {
+    words: ['attach', id],
+    purpose: hasWorker || !canHost ? 'follow it' : 'start a worker and follow it',
+  };
+  // Whatever else is sent comes after the cancel.
+  if (run.cancel !== undefined) return [follow];
   const [grant] = grants;
   const undo = undoable.findLast(({ state, until }) => state === undefined && until > now);
   return [
@@ -331,12 +380,20 @@ export function runCommands(run: RunFacts, now: number): readonly RunCommand[] {
       ? [
           { words: ['send', id, 'MESSAGE'], purpose: 'send it a message' },
           { words: ['close', id], purpose: 'end it' },
+          ...again,
         ]
-      : [
-          {
-            words: ['attach', id],
-            purpose: hasWorker || !canHost ? 'follow it' : 'start a worker and follow it',
-          },
-        ]),
+      : [follow]),
   ];
+}
+
+/** Returns the command that begins a new run at the node that failed, if a worker could execute it. */
+function forkCommands({
+  id,
+  failedNode,
+  hasWorker,
+  canHost = true,
+}: RunFacts): readonly RunCommand[] {
+  if (failedNode === undefined || !(hasWorker || canHost)) return [];
+  const words = ['fork', id, '--node', failedNode];
+  return [{ words, purpose: 'begin at the node that failed, in a new run, after a fix' }];
 }

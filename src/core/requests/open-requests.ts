@@ -72,11 +72,23 @@ export function toRequest(state: RunState, work: AskingWork, run: string): Reque
     ...(!ask && (kind === 'question' || kind === 'plan') && call && questionOf(call)),
     ...(kind === 'plan' && call && effectsOf(state, call)),
     ...(call?.safety && { checks: call.safety }),
+    ...(undo && call && executedOf(state, call)),
     ...limited,
     ...(kind === 'outcome_unknown' && { idempotencyKey: work.key ?? '' }),
     ...form,
     ...(work.proposal ? { checking: true } : refusedOf(state, id)),
   };
+}
+
+/** Returns when a call was executed that an undo is about. The digest does not cover it. */
+function executedOf({ kept = [], transcript }: RunState, { id }: ToolCall): Pick<Request, 'undo'> {
+  const found = kept.find(({ call }) => call.id === id);
+  if (found === undefined) return {};
+  const { turn, step } = found;
+  const result = transcript.messages.findLast(
+    (message) => message.role === 'tool' && message.callId === id,
+  );
+  return { undo: { turn, step, ...(result && { at: result.at }) } };
 }
 
 function onExpiryOf(state: RunState, call: ToolCall | undefined): Request['onExpiry'] {

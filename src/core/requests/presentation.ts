@@ -11,6 +11,7 @@ import type { ToolCall } from '../transcript/messages.js';
 import type { Request, ServerAsk } from '../transcript/request.js';
 import { isYesOrNo, limitAmount, limitOption } from './commands.js';
 import { askOf, formLines, hostOf } from './server-ask.js';
+import { ASKED_UNDO, isUndoing, whatFields } from './undo-text.js';
 
 /**
  * What people see of a request, from one line to everything. Each place that shows a request takes
@@ -56,12 +57,12 @@ export function presentRequest(request: Presented): Presentation {
   return {
     headline: actions === null ? line : planTitle(actions),
     notice: actions === null ? noticeText(shown) : briefPlan(actions, MAX_PLAN_CHARACTERS),
-    asksFor: `${ASKED[kind]}${request.checking ? ' (a decision is being checked)' : ''}`,
+    asksFor: `${isUndoing(request) ? ASKED_UNDO : ASKED[kind]}${request.checking ? ' (a decision is being checked)' : ''}`,
     // A question is quoted with who asks.
     what:
       kind === 'plan' || isYesOrNo({ kind, tool: request.tool ?? '' })
         ? []
-        : [['what', headlineOf(summary ?? title) + wholeRun(request)]],
+        : whatFields(headlineOf(summary ?? title) + wholeRun(request), request),
     tool: toolFields(request),
     reasons: reasonFields(request),
     people: [
@@ -94,7 +95,8 @@ function pairsOf(json: string): string {
 
 function requesterText({ requester, requesterDoor: door }: Presented): string {
   if (requester == null) return 'unknown';
-  return `${requester} (${door === undefined ? 'not verified' : `verified by ${door}`})`;
+  if (door !== undefined) return `${requester} (verified by ${door})`;
+  return `${requester.replace(/^unverified:/, '')} (not verified)`;
 }
 
 const ASKED: Readonly<Record<Request['kind'], string>> = {
@@ -129,7 +131,21 @@ function toolFields({ tool, effect, url }: Presented): readonly Field[] {
   ];
 }
 
-/** A plan says why with its actions. For a changed tool, more lines of the reason are quoted. */
+/**
+ * Returns the parts of a reason: its first line, the lines of a change that its first line announces, which
+ * are quoted, and the last line, which is by code as well.
+ */
+function partsOf(why: string): {
+  readonly reason: string;
+  readonly change: readonly string[];
+  readonly advice: string;
+} {
+  const [reason = '', ...rest] = why.split('\n');
+  if (!reason.endsWith(':') || rest.length < 2) return { reason, change: rest, advice: '' };
+  return { reason: reason.slice(0, -1), change: rest.slice(0, -1), advice: rest.at(-1) ?? '' };
+}
+
+/** A plan says why with its actions. For a changed tool, the lines of the change are quoted. */
 function reasonFields({
   kind,
   why = '',
@@ -138,11 +154,12 @@ function reasonFields({
   refused,
   tool = '',
 }: Presented): readonly Field[] {
-  const [reason = ''] = why.split('\n');
+  const { reason, advice } = partsOf(why);
   return [
     ...(idempotencyKey === '' ? [] : [['idempotency key', idempotencyKey] as const]),
     ...(definition === undefined ? [] : [['new form', definition] as const]),
     ...(kind === 'plan' || isYesOrNo({ kind, tool }) ? [] : [['why', reason] as const]),
+    ...(advice === '' ? [] : [['what to do', advice] as const]),
     ...(refused === undefined
       ? []
       : [['last decision', `refused: ${inOneLine(refused)}`] as const]),
@@ -150,7 +167,7 @@ function reasonFields({
 }
 
 /** Returns a text with a list of problems in one line. */
-function inOneLine(text: string): string {
+export function inOneLine(text: string): string {
   const [head = '', ...problems] = text.split('\n');
   return [head, problems.map((line) => line.replace(/^- /, '')).join('; ')].join(' ').trim();
 }
@@ -174,7 +191,7 @@ function quotesOf(request: Presented): readonly Quote[] {
   const isGraph = nodeOfCall({ name }) !== null;
   const asks = isGraph ? askerOf({ name }) : 'the model asks, in its own words';
   const quotes = [
-    { title: 'in full', texts: why.split('\n').slice(1) },
+    { title: 'the change', texts: partsOf(why).change },
     { title: asks, texts: question === undefined ? [] : [question] },
     { title: isGraph ? 'answers' : 'the model offers as answers', texts: options },
     {

@@ -18,7 +18,7 @@ import {
   type RefusalReason,
   type Request,
 } from '../transcript/request.js';
-import { type DecidingName, SHOWN_DIGITS, WHOLE_DIGEST } from './commands.js';
+import { type DecidingName, SHOWN_DIGITS, WHOLE_DIGEST, withFixNow } from './commands.js';
 import { askingWork, openRequest } from './open-requests.js';
 import { fieldNames } from './server-ask.js';
 
@@ -126,6 +126,29 @@ export function standingOf(
   // No person has the empty name, so it stands for everyone whom neither the rules nor the run names.
   const others = [...named, ...people.requesters, ''];
   return { name: others.some((one) => problemOf(one) === null) ? 'other' : 'none', problem };
+}
+
+/** The reader of a request, and the time at which it is read. */
+export interface Reader {
+  /** The name under which the reader's commands decide; absent: unknown. */
+  readonly by?: string | undefined;
+  /** Unix time in ms. */
+  readonly now: number;
+}
+
+/**
+ * Returns a request whose `fix` would work now for its reader. Where only some people may decide and the
+ * reader is unknown, it has `--by NAME`. `run`: the run's workflow id.
+ */
+export function withFixFor(
+  state: RunState,
+  request: Request,
+  { run, by, now }: Reader & { readonly run: string },
+): Request {
+  const { name } = standingOf(state, request, by ?? '');
+  const isOpenToAll = request.deciders.length === 0;
+  const unknown = by === undefined && !isOpenToAll && name === 'own' ? 'other' : name;
+  return withFixNow(run, request, { now, name: unknown });
 }
 
 /**
@@ -268,6 +291,11 @@ function chosenProblem(
   if (actions === undefined) {
     return malformed(
       `actions: expected ids, because ${id} has no actions that need approval beside others that need none; give "approve", "deny", or ids`,
+    );
+  }
+  if (actions.length === 0) {
+    return malformed(
+      `actions: expected ids of ${id} (it has ${ids.join(', ')}), got none, so nothing would be executed; give ids, or "deny"`,
     );
   }
   return malformed(

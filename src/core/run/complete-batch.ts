@@ -57,7 +57,7 @@ export function completeBatch(state: RunState, at: number): RunState {
 
 function endingCall(state: RunState, batch: Batch): CallResult | null {
   const index = batch.calls.findIndex(
-    (call, at) => findTool(state, call.name)?.ends === true && batch.results[at]?.ok === true,
+    (call, at) => batch.results[at]?.ok === true && findTool(state, call.name)?.ends === true,
   );
   return batch.results[index] ?? null;
 }

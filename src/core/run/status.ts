@@ -1,4 +1,6 @@
 import { askingWork, openRequests } from '../requests/open-requests.js';
+import { isExpired } from '../requests/commands.js';
+import { type Reader, withFixFor } from '../requests/refusal.js';
 import { isLoaded } from '../rules/limits.js';
 import type { RunState } from '../state/state.js';
 import {
@@ -13,7 +15,7 @@ import {
 import { stepsOf } from '../state/turn-definition.js';
 import { getOutcome } from '../state/turn.js';
 import { undoableCalls } from '../state/undo.js';
-import { anyInFlight, blocks } from '../state/work.js';
+import { UNDO, anyInFlight, blocks, findWork } from '../state/work.js';
 import { isObject } from '../text/json.js';
 import { show } from '../text/text.js';
 import { type Message, isSide } from '../transcript/messages.js';
@@ -29,6 +31,8 @@ interface StatusContext {
   readonly ended: Outcome | null;
   /** The run's id in the commands that decide. */
   readonly run: string;
+  /** For whom and when the commands work; absent: for an unknown reader, before any request expires. */
+  readonly reader?: Reader;
 }
 
 /** The fields of a status that derive from the state of a run. */
@@ -56,11 +60,15 @@ export function shownStatus(
 }
 
 /** Returns a run's status as the query and every reader show it. */
-export function runStatus(state: RunState, { ended, run }: StatusContext): StateStatus {
+export function runStatus(
+  state: RunState,
+  { ended, run, reader = { now: 0 } }: StatusContext,
+): StateStatus {
   const outcome = ended ?? getOutcome(state);
-  const pending = ended === null ? openRequests(state, run) : [];
+  const open = ended === null ? openRequests(state, run) : [];
+  const pending = open.map((one) => withFixFor(state, one, { ...reader, run }));
   const [first] = pending;
-  const problem = first === undefined ? blocks(state)[0]?.message : messageOf(first);
+  const problem = first === undefined ? blocks(state)[0]?.message : messageOf(first, reader.now);
   const { forkedFrom, config } = state;
   const left = config.definition.mcp?.left;
   return {
@@ -94,8 +102,11 @@ export function finalOutcome(state: RunState): Outcome | null {
 }
 
 /** Names the command that decides, unless the run would refuse it now. */
-function messageOf({ why, fix, checking }: Request): string {
-  return checking ? `${why}; a decision waits for a worker to check it` : `${why}; decide: ${fix}`;
+function messageOf({ why, fix, checking, expiresAt }: Request, now: number): string {
+  if (checking) return `${why}; a decision waits for a worker to check it`;
+  return isExpired({ expiresAt }, now)
+    ? `${why}; it has expired, so it can no longer be decided`
+    : `${why}; decide: ${fix}`;
 }
 
 /**
@@ -104,7 +115,10 @@ function messageOf({ why, fix, checking }: Request): string {
  */
 function undoable(state: RunState, ended: boolean): Pick<RunStatus, 'undoable'> {
   if (!state.kept) return {};
-  const calls = undoableCalls(state);
+  const calls = undoableCalls(state).map((call) => {
+    const request = ended ? undefined : findWork(state, `${UNDO}${call.call}`)?.request;
+    return request === undefined ? call : { ...call, request: request.id };
+  });
   return { undoable: ended ? calls.filter((call) => call.state !== undefined) : calls };
 }
 

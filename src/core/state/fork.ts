@@ -103,11 +103,12 @@ export interface BegunVisit {
 
 /**
  * Returns the number of the visit at which a run may be forked, or why it may not. `state`: the
- * newest one of that run.
+ * newest one of that run. `meantBy`: returns the known name that an unknown one may be a misspelling of.
  */
 export function forkableVisit(
   state: RunState,
   { node: name, visit }: NodeVisit,
+  meantBy: (name: string, known: readonly string[]) => string | undefined,
 ): { readonly visit: number } | { readonly problem: string } {
   const graph = graphOf(state);
   if (graph === undefined) {
@@ -118,8 +119,12 @@ export function forkableVisit(
   const been = names.length === 0 ? 'none yet' : names.join(', ');
   const node = findNode(graph, name);
   if (node === undefined) {
-    const known = graph.nodes.map((one) => one.name).join(', ');
-    return { problem: `fork.at: expected a node of the run's graph (${known}), got "${name}"` };
+    const known = graph.nodes.map((one) => one.name);
+    const meant = meantBy(name, known);
+    const nearest = meant === undefined ? '' : ` (nearest: ${meant})`;
+    return {
+      problem: `fork.at: expected a node of the run's graph (${known.join(', ')}), got "${name}"${nearest}`,
+    };
   }
   const total = visited.find((one) => one.node === name)?.total ?? 0;
   if (total === 0)
@@ -133,7 +138,7 @@ export function forkableVisit(
   }
   if (visit === undefined || visit <= total) return { visit: visit ?? total };
   return {
-    problem: `fork.at.visit: expected at most ${total}, the visits of node "${name}"; got ${visit}`,
+    problem: `fork.at.visit: expected at most ${total}, the visits of node "${name}", got ${visit}`,
   };
 }
 

@@ -140,6 +140,12 @@ export const SEMANTICS_PATCH = 'semantics-2';
 /** The id of the patch by which a segment notes that it has met a worker without activities. */
 export const NO_ACTIVITIES_PATCH = 'no-activities';
 
+/**
+ * The id of the patch by which a decision breaks off a look for the tool that it is about. Earlier, the
+ * decision waited for the end of that look.
+ */
+export const DECIDED_PROBE_PATCH = 'decided-probe';
+
 /** Everything that is pinned at the start of a run. */
 export interface RunConfig {
   readonly definition: AgentDefinition;

@@ -144,8 +144,18 @@ export interface RunStatus {
   readonly decisions?: readonly RecordedDecision[];
   /** Number of all decisions of people; absent if none. */
   readonly decisionsTotal?: number;
+  /** Present once it is requested that the run be canceled. A query omits it. */
+  readonly cancel?: CancelRequest;
   /** Present if the server has deleted the run, so the status comes from the archive. */
   readonly archived?: Archived;
+}
+
+/** A request to cancel a run as a whole, as the server has recorded it. */
+export interface CancelRequest {
+  /** Unix time in ms. */
+  readonly at: number;
+  /** Who requested it: a claim of the caller, or the run or the client that did; absent if unknown. */
+  readonly by?: string;
 }
 
 /** A call or a model call that has not ended, as the server shows it. Times are Unix time in ms. */

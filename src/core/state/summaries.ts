@@ -80,10 +80,36 @@ export function visibleMessage(text: string): string {
   return printable(problemText(text)).replaceAll(/[\n\t]/g, ' ');
 }
 
+/**
+ * Returns why an attempt failed in one short line: the first sentence of its message. That of a node begins
+ * with its name, which is shown before it.
+ */
+export function failureText(message: string): string {
+  const [first = ''] = message
+    .replace(/^node:[^\s:]+: /, '')
+    .trim()
+    .split(/\n|(?<=[.!?])\s+(?=\p{Lu})/u, 1);
+  return visible(first.replace(/\.$/, ''));
+}
+
+/** Begins a name that a command has taken from the operating system. */
+const CLAIM = 'unverified:';
+
 /** Returns who acted, in words, and the interface that has verified it. */
 export function actorText({ by, door }: Actor): string {
   if (by === undefined) return 'an unnamed caller';
-  return `${visible(by)}${door === undefined ? '' : ` (verified by ${visible(door)})`}`;
+  if (door !== undefined) return `${visible(by)} (verified by ${visible(door)})`;
+  return by.startsWith(CLAIM) ? `${visible(by.slice(CLAIM.length))} (not verified)` : visible(by);
+}
+
+/**
+ * Returns the recorded name of a person that has been shown, such as `os-user:ann` or `os-user:ann (not
+ * verified)`: that of one of these people who is shown so, unless one has exactly this name.
+ */
+export function recordedName(shown: string, people: readonly string[]): string {
+  if (people.includes(shown)) return shown;
+  const claimed = CLAIM + shown.replace(/ \(not verified\)$/, '');
+  return people.includes(claimed) ? claimed : shown;
 }
 
 const SHOWN = /^\[screenshot: [^\]\n]*\]\n?/;

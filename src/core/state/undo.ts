@@ -17,6 +17,8 @@ export interface Undoable {
   readonly state?: UndoState;
   /** For `failed` and `denied`: why. */
   readonly message?: string;
+  /** The id of the open request for whose decision the undo waits; absent if it waits for none. */
+  readonly request?: string;
 }
 
 /** How far the undoing of a call is; `denied`: a person or a rule refused it. */

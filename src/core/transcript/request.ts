@@ -112,6 +112,14 @@ export interface LimitReached {
   readonly limit: number | null;
 }
 
+/** When a call was executed that a person asks to undo. */
+export interface ExecutedCall {
+  readonly turn: number;
+  readonly step: number;
+  /** Unix time in ms of its result; absent if the prompt no longer has the result. */
+  readonly at?: number;
+}
+
 /**
  * A request to the outside, for which a run waits without occupying a worker. Exactly one decision
  * answers it. The engine generates all texts from recorded data; only the arguments and the
@@ -190,6 +198,8 @@ export interface Request {
   readonly options?: readonly string[];
   /** For `safety_check`: the checks in the provider's words. */
   readonly checks?: readonly SafetyCheck[];
+  /** For an approval to undo an executed call: when that was executed; absent for any other request. */
+  readonly undo?: ExecutedCall;
   /** For `limit`. */
   readonly limit?: LimitReached;
   /** For `outcome_unknown`: the idempotency key by which the destination may recognize the call. */

@@ -190,7 +190,7 @@ export function readEvent(reader: HistoryReader, event: HistoryEvent): void {
     case 'cancel-requested':
       processTaskIfDue(reader, event.id);
       reader.queue.push(event);
-      if (event.type === 'cancel-requested') run.cancelRequested = true;
+      if (event.type === 'cancel-requested') noteCancel(run, event);
       return;
     case 'timer-fired':
     case 'task-scheduled':
@@ -209,6 +209,12 @@ export function readEvent(reader: HistoryReader, event: HistoryEvent): void {
       command(reader, event);
       noteBlocks(run, event.id);
   }
+}
+
+function noteCancel(run: ReadRun, { at, by, from }: EventOf<'cancel-requested'>): void {
+  const who = by ?? from;
+  run.cancelRequested = true;
+  run.cancel ??= { at, ...(who !== undefined && { by: who }) };
 }
 
 function begin(run: ReadRun, event: EventOf<'started'>): void {

@@ -1,3 +1,4 @@
+import type { CancelRequest } from '../../core/state/status.js';
 import type { AgentDefinition, Limits, ModelSettings } from '../../core/definition/definition.js';
 import { isOutcome } from '../../core/guards/recorded.js';
 import type { RunInput } from '../../core/input/input.js';
@@ -15,6 +16,7 @@ import { type Begun, readCarriedState, readStart } from '../../core/segments/sta
 import { runCancelled } from '../../core/state/change.js';
 import {
   type FinishedTurn,
+  DECIDED_PROBE_PATCH,
   NO_ACTIVITIES_PATCH,
   type RecordedDecision,
   type RunState,
@@ -73,6 +75,8 @@ interface Remembered extends Noted {
   /** The run's own outcome, once it has ended. */
   outcome: Outcome | null;
   cancelRequested: boolean;
+  /** The first request to cancel the run; absent until then. */
+  cancel?: CancelRequest;
   startedAt: number | null;
 }
 
@@ -262,7 +266,7 @@ export function readBegun({ start, ...args }: EventOf<'started'>): Begun | null 
   }
 }
 
-const PATCHES: readonly string[] = [SEMANTICS_PATCH, NO_ACTIVITIES_PATCH];
+const PATCHES: readonly string[] = [SEMANTICS_PATCH, NO_ACTIVITIES_PATCH, DECIDED_PROBE_PATCH];
 
 /**
  * Returns why a segment cannot be read, because a newer version of perdure wrote its state or a patch

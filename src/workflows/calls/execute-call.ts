@@ -31,7 +31,7 @@ import {
 import type { ToolCall } from '../../core/transcript/messages.js';
 import { NODE_BLOCKS, TOOL_BLOCKS } from '../../core/transcript/outcome.js';
 import type { AskedByServer } from '../../core/transcript/request.js';
-import { findActivity, functionActivity, runReads, toolActivity } from '../activities.js';
+import { findActivity, functionActivity, readsActivity, toolActivity } from '../activities.js';
 import {
   type ActivityStart,
   type StartStep,
@@ -139,7 +139,7 @@ export async function executeInline(run: RunContext, calls: readonly ToolCall[])
     ...(span !== undefined && { span }),
   };
   try {
-    const result = await runReads(input);
+    const result = await readsActivity(calls.map(callSummary))(input);
     recordNow(run, { type: 'completed', task: INLINE, result });
   } catch (error) {
     recordNow(run, failureFact(INLINE, error));

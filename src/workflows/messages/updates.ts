@@ -7,6 +7,7 @@ import { limitsCost } from '../../core/interpret/activities.js';
 import { type Refused, decisionProblem } from '../../core/requests/refusal.js';
 import { isLoaded } from '../../core/rules/limits.js';
 import { acceptMessage, askProblem, askRefusal, type Refusal } from '../../core/run/ask.js';
+import { noTurnRefusal } from '../../core/run/no-turn.js';
 import { decidedBefore } from '../../core/state/decisions.js';
 import type { ControlDecision, RunState } from '../../core/state/state.js';
 import { getOutcome, inTurn } from '../../core/state/turn.js';
@@ -238,12 +239,7 @@ function cancelRefusal(run: RunContext, input: unknown): Refusal | null {
     const message = 'expected an open run; cancel the run instead of the turn';
     return endedRefusal(state) ?? { message };
   }
-  if (!inTurn(state)) {
-    const message = 'no turn is under way';
-    if (state.ending === null) return { message };
-    // Readers see the end before the workflow has ended.
-    return { message: `${message}: the run is ${state.ending}`, reason: 'run_ended' };
-  }
+  if (!inTurn(state)) return noTurnRefusal(state);
   const turn = isObject(input) ? input['turn'] : undefined;
   if (turn === undefined || turn === state.turn.number) return null;
   return { message: `turn: expected ${state.turn.number}, the turn under way, got ${show(turn)}` };

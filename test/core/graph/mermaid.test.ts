@@ -57,7 +57,7 @@ describe('the Mermaid text', () => {
       '  n0["load the mail<br/>run<br/>3×, 1.2 s"]',
       '  n1{"sort<br/>choose<br/>3×, 0.0 s"}',
       '  n2[["ask<br/>agent desk<br/>2×, 4.0 s<br/>waits here"]]',
-      '  n3[\\"👤 send<br/>confirm<br/>1×, 2 min 5 s"/]',
+      '  n3[\\"👤 send<br/>confirm<br/>1×"/]',
       '  n4{{"page<br/>route"}}',
       '  finish(["end"])',
       '  start ==> n0',
