@@ -195,12 +195,12 @@ export type { TestServer } from './server/test-server.js';
  * ```
  */
 export async function startTestServer(): Promise<TestServer> {
-  const [{ startTestServer: start }, { installRuntime }] = await Promise.all([
+  const [{ startTestServer: start }, { prepareRuntime }] = await Promise.all([
     import('./server/test-server.js'),
     import('./worker/log.js'),
   ]);
   // Workers of this process then log only what is wrong, unless it has a runtime already.
-  installRuntime('WARN');
+  prepareRuntime('WARN');
   return await start();
 }
 

@@ -7,7 +7,7 @@ import { pictures, withResults } from '../bench/report/page.js';
 import { withGroup, type Results } from '../bench/report/results.js';
 import { keptResults, reportFiles } from '../bench/report/write.js';
 import type { RawEvent } from '../src/history/history-event.js';
-import { isMet, recoverySeries, type Bar, type Row } from '../bench/row.js';
+import { isMet, medianRun, recoverySeries, type Bar, type Row } from '../bench/row.js';
 import { exponent, median, quantile, slope, spreadOf, type Point } from '../bench/statistics.js';
 
 function power(e: number): readonly Point[] {
@@ -110,21 +110,39 @@ describe('the report', () => {
     ];
     const { failed, ...results } = withGroup({ ...own, failed: ['kill', 'latency'] }, 'latency', {
       ...own,
+      at: '2026-11-30T00:00:00.000Z',
+      machine: { ...own.machine, cpu: 'another' },
       load: { before: 0.5, after: 1 },
       rows,
       series: [line],
     });
     expect(failed).toEqual(['kill']);
-    expect(results.rows).toEqual([
-      { ...rows[0], load: 0.5 },
-      own.rows[1],
-      { ...rows[1], load: 0.5 },
-    ]);
+    const apart = {
+      at: '2026-11-30T00:00:00.000Z',
+      cpu: 'another',
+      node: own.node,
+      load: 0.5,
+    };
+    expect(results.rows).toEqual([{ ...rows[0], apart }, own.rows[1], { ...rows[1], apart }]);
     expect(results.series).toEqual([own.series[0], own.series[2], own.series[3], line]);
-    expect(results.load).toEqual(own.load);
+    expect(results).toMatchObject({ at: own.at, machine: own.machine, load: own.load });
   });
 
   const page = readFileSync(new URL('../docs/benchmarks.md', import.meta.url), 'utf8');
+
+  test('of several runs has the median run of each row, and the values of all', () => {
+    const run = (...values: readonly number[]): readonly Row[] =>
+      values.map((value, at) => ({ ...row, name: `row ${at}`, value, samples: [value] }));
+    const [low, high] = medianRun([run(1, 9), run(3, 7), run(2, 8)]);
+    expect(low).toMatchObject({ value: 2, samples: [2], runs: [1, 3, 2] });
+    expect(high).toMatchObject({ value: 8, samples: [8], runs: [9, 7, 8] });
+    // Of two, the one further from the target, never the better one.
+    expect(medianRun([run(1), run(2)])).toMatchObject([{ value: 2 }]);
+    const atLeast = run(1).map((one) => ({ ...one, bar: { atLeast: 3 } }));
+    expect(medianRun([run(2), atLeast])).toMatchObject([{ value: 2 }]);
+    expect(medianRun([atLeast, run(2)])).toMatchObject([{ value: 1 }]);
+    expect(medianRun([run(5)])).toEqual(run(5));
+  });
 
   test('has value, quartiles, target, and misses of each row, and keeps what people wrote', () => {
     const text = withResults(page, { own });
@@ -134,10 +152,16 @@ describe('the report', () => {
     expect(text).toContain('| step latency | 1.10 × |  | ≤ 1.15 |');
     const apart = withGroup(own, 'latency', {
       ...own,
+      at: '2026-11-30T00:00:00.000Z',
+      machine: { ...own.machine, cpu: 'another' },
       load: { before: 9.87, after: 9 },
-      rows: [row],
+      rows: [{ ...row, runs: [1.1, 1.2, 1.3] }],
     });
-    expect(withResults(page, { own: apart })).toContain('30.0 ms per step; load 9.9 |');
+    expect(withResults(page, { own: apart })).toContain(
+      'per step; median of 3 runs: 1.10, 1.20, 1.30; 30 November 2026, another, load 9.9 |',
+    );
+    const again = withGroup(own, 'latency', { ...own, rows: [row] });
+    expect(withResults(page, { own: again })).toContain('30.0 ms per step; load 0.1 |');
     expect(text).toContain('1 of 2 targets are met. Missed: `latency/http`.');
     expect(text).toContain('Measured on 26 November 2026 with perdure 0.2.0');
     expect(text).toContain('0.1 before, 2.3 at the end');
@@ -166,6 +190,15 @@ describe('the report', () => {
     expect(text).toContain('Few repeats');
     expect(withResults(page, { own: { ...own, failed: ['kill'] } })).toContain(
       'Could not be measured: kill.',
+    );
+  });
+
+  test('names the lines of a comparison that were measured apart', () => {
+    const [first] = peers.figures;
+    const now = { ...peers, at: '2026-11-30T00:00:00.000Z', node: 'v24.1.0', load: own.load };
+    const apart = withGroup(peers, 'latency', { ...now, figures: first ? [first] : [] });
+    expect(withResults(page, { own, peers: apart })).toContain(
+      'Apart (30 November 2026, Node v24.1.0, load 0.1): step.',
     );
   });
 
@@ -210,7 +243,7 @@ describe('the report', () => {
   test('the help explains each option, and a wrong one gets one line', () => {
     const command = benchCommand(['latency', 'kill']);
     const help = command.helpInformation().replaceAll(/\s+/g, ' ');
-    for (const option of ['quick', 'only', 'json', 'check', 'profile', 'report']) {
+    for (const option of ['quick', 'only', 'runs', 'json', 'check', 'profile', 'report']) {
       expect(help).toMatch(new RegExp(`--${option}[^-]* [a-z]{4}`));
     }
     const errors: string[] = [];

@@ -43,6 +43,7 @@ function composed(env: NodeJS.ProcessEnv): z.infer<typeof compose>['services'] |
 const NOT_PASSED: Readonly<Record<string, string>> = {
   PERDURE_ASK: 'a code of a warning',
   PERDURE_CANCEL_TURN: 'a code of a warning',
+  PERDURE_DEV_ANY_PORT: 'set by `dev` for its worker',
   PERDURE_HINTS: 'set in commands that are printed for another shell',
   PERDURE_HOME: 'the image sets it',
   PERDURE_LIVE_UNREACHABLE: 'a code of a warning',

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { keptResults } from '../bench/report/write.js';
 import type { Results } from '../bench/report/results.js';
 import { median } from '../bench/statistics.js';
+import { KNOWN_MODELS } from '../src/models/known-models.js';
 import { REQUEST_KINDS } from '../src/core/transcript/request.js';
 
 const { own, peers, engines } = keptResults();
@@ -63,6 +64,10 @@ const QUOTES: readonly (readonly [page: string, quote: string])[] = [
     `near steps ${stepOf(valueOf(peers, END, OPENAI))} and ${stepOf(valueOf(peers, END, AI_SDK))}`,
   ],
   ['README.md', `${RATIOS} times`],
+  [
+    'docs/comparison.md',
+    `takes ${whole(valueOf(peers, STEP, 'perdure, inline reads'))} to ${whole(valueOf(peers, STEP, 'perdure'))} ms`,
+  ],
   ['README.md', `There are ${REQUEST_KINDS.length} kinds of requests`],
   ['README.md', `${SCRIPTS} scripts run in both worlds`],
   ['docs/coming-from-temporal.md', `${RATIOS} times`],
@@ -72,7 +77,10 @@ const QUOTES: readonly (readonly [page: string, quote: string])[] = [
   ],
   [
     'README.md',
-    `${whole(valueOf(peers, STEP, 'perdure'))} to ${whole(valueOf(engines, STEP, 'perdure'))} ms`,
+    `${[peers, engines]
+      .map((results) => whole(valueOf(results, STEP, 'perdure')))
+      .toSorted()
+      .join(' to ')} ms`,
   ],
   [
     'README.md',
@@ -154,4 +162,22 @@ describe('docs/comparison.md', () => {
       all(killed, (value) => (typeof value === 'number' ? value.toFixed(1) : 'did not go on')),
     );
   });
+});
+
+test('the page about models has the window and the prices of each known one', () => {
+  const page = readFileSync(new URL('../docs/models.md', import.meta.url), 'utf8');
+  const rows = page.split('\n').flatMap((line) => {
+    const [, names = '', ...figures] = line.split('|').map((cell) => cell.trim());
+    const models = [...names.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name);
+    const isRow = models.length > 0 && /^[\d,]+$/.test(figures[0] ?? '');
+    return isRow ? models.map((model) => [model, ...figures.slice(0, 5)]) : [];
+  });
+  const shown = (value: number | undefined): string =>
+    value === undefined ? '' : String(Number(value.toFixed(6)));
+  const known = [...KNOWN_MODELS].map(([model, { window, price }]) => [
+    model,
+    window.toLocaleString('en-US'),
+    ...[price?.input, price?.cachedInput, price?.cacheWrite, price?.output].map(shown),
+  ]);
+  expect(rows).toEqual(known);
 });

@@ -25,6 +25,7 @@ const source = textsBelow('src', /\.ts$/).join('\n');
 const INTERNAL = new Set([
   'PERDURE_ASK',
   'PERDURE_CANCEL_TURN',
+  'PERDURE_DEV_ANY_PORT',
   'PERDURE_LIVE_UNREACHABLE',
   'PERDURE_REPORTS_FILES',
   'PERDURE_SERVER_OWNER_PID',

@@ -77,6 +77,18 @@ describe('the documents', () => {
     expect(broken).toEqual([]);
   });
 
+  test('link to files that the package contains', () => {
+    const { files } = JSON.parse(read('package.json')) as { readonly files: readonly string[] };
+    const isShipped = (path: string): boolean => files.includes(path.split('/')[0] ?? '');
+    const missing = DOCUMENTS.filter(isShipped).flatMap((document) =>
+      [...proseOf(document).matchAll(/\]\(([^)\s#]+)[^)\s]*\)/g)].flatMap(([, link = '']) => {
+        const target = join(dirname(document), link);
+        return /^\w+:/.test(link) || isShipped(target) ? [] : [`${document}: ${link}`];
+      }),
+    );
+    expect(missing).toEqual([]);
+  });
+
   test('name source files that exist, relative to the repository or to src/', () => {
     const names = new Set(filesOf('.ts', 'src').map((path) => basename(path)));
     // Files that perdure or its user makes.

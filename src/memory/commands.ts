@@ -101,7 +101,8 @@ function takeActivity(task: TaskCommands, command: WorkflowCommand, add: Add): b
   const { scheduleActivity: scheduled, requestCancelActivity, scheduleLocalActivity } = command;
   const { machines } = task;
   if (scheduleLocalActivity) {
-    task.locals.push(scheduleLocalActivity);
+    const { userMetadata } = command;
+    task.locals.push({ scheduled: scheduleLocalActivity, userMetadata });
     return true;
   }
   if (scheduled) {

@@ -136,7 +136,8 @@ function createService(server: MemoryServer, scope: Scope) {
       return {};
     },
     async requestCancelWorkflowExecution(request: RequestOf<'requestCancelWorkflowExecution'>) {
-      requestCancel(server, findOpen(server, request.workflowExecution), request.reason ?? '');
+      const { workflowExecution, reason, identity = null } = request;
+      requestCancel(server, findOpen(server, workflowExecution), { cause: reason ?? '', identity });
       return {};
     },
     async terminateWorkflowExecution(request: RequestOf<'terminateWorkflowExecution'>) {

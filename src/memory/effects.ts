@@ -134,7 +134,11 @@ function cancelChild(
   const child = server.runs.get(workflowExecution?.workflowId ?? '')?.at(-1);
   const place = { initiatedEventId: toId(id), workflowExecution };
   const isFound = child !== undefined && !isClosed(child);
-  if (isFound) requestCancel(server, child, external.reason ?? '');
+  if (isFound)
+    requestCancel(server, child, {
+      cause: external.reason ?? '',
+      externalWorkflowExecution: executionOf(segment),
+    });
   const kind = isFound
     ? 'externalWorkflowExecutionCancelRequested'
     : 'requestCancelExternalWorkflowExecutionFailed';
@@ -143,14 +147,18 @@ function cancelChild(
 }
 
 /** Records that a run is to be canceled; a second request changes nothing. */
-export function requestCancel(server: MemoryServer, segment: Segment, cause: string): void {
+export function requestCancel(
+  server: MemoryServer,
+  segment: Segment,
+  attributes: AttributesOf<'workflowExecutionCancelRequested'>,
+): void {
   const isRequested = segment.events.some(
     (event) => event.workflowExecutionCancelRequestedEventAttributes,
   );
   if (isRequested) return;
   const kind = 'workflowExecutionCancelRequested';
   const at = server.clock.now();
-  report(server, segment, () => void append(segment, { kind, at, attributes: { cause } }));
+  report(server, segment, () => void append(segment, { kind, at, attributes }));
 }
 
 /** Ends a run at once. */
@@ -240,7 +248,8 @@ function closeChildren(server: MemoryServer, segment: Segment): void {
     const event = segment.events[initiated - 1];
     const initiation = event?.startChildWorkflowExecutionInitiatedEventAttributes;
     const policy = Number(initiation?.parentClosePolicy);
-    if (policy === PARENT_CLOSE.requestCancel) requestCancel(server, child, 'the caller has ended');
+    if (policy === PARENT_CLOSE.requestCancel)
+      requestCancel(server, child, { cause: 'the caller has ended' });
     else if (policy !== PARENT_CLOSE.abandon) terminate(server, child, 'the caller has ended');
   }
 }

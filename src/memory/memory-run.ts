@@ -2,7 +2,7 @@ import type { WorkflowHandle } from '@temporalio/client';
 import type { PerdureClient } from '../client/client-types.js';
 import { toRunStatus } from '../client/status.js';
 import type { RunStatus } from '../core/state/status.js';
-import { type Json, isObject, textField } from '../core/text/json.js';
+import { type Json, isObject } from '../core/text/json.js';
 import type { Outcome } from '../core/transcript/outcome.js';
 import { readRun } from '../history/read-run.js';
 import { type RunTranscript, readTranscript } from '../history/run-transcript.js';
@@ -11,8 +11,8 @@ import type { Archive } from '../storage/blob-store.js';
 import { InputError } from '../core/errors.js';
 import { show, toMs, formatDuration } from '../core/text/text.js';
 import { likelyMeant } from '../validation/check-options.js';
-import type { Action } from '../testing/actions.js';
-import type { Request } from '../core/transcript/request.js';
+import { assertAction } from '../testing/actions.js';
+import type { DecisionKind, Request } from '../core/transcript/request.js';
 import { type MemoryHost, allSegments } from './host.js';
 import type { MemoryEffect, Observed } from './observe.js';
 import {
@@ -21,6 +21,7 @@ import {
   type ScriptParts,
   type Stage,
   nextWhenQuiet,
+  placesOf,
   react,
 } from './script.js';
 import { assertFaults } from './faults.js';
@@ -85,7 +86,7 @@ export async function resultOf(
 ): Promise<PartialRun> {
   // One reading of the history serves for all.
   const reading = await readRun(host.client, id);
-  const status = toRunStatus(reading, host.server.clock.now());
+  const status = withScripts(toRunStatus(reading, host.server.clock.now()));
   const outcome = status.outcome ?? (isOver ? await client.result(id) : null);
   return {
     id,
@@ -109,19 +110,6 @@ export async function resultOf(
   };
 }
 
-const ACTIONS: Readonly<Record<Action['type'], true>> = {
-  send: true,
-  'cancel-turn': true,
-  cancel: true,
-  close: true,
-  pause: true,
-  resume: true,
-  'set-limits': true,
-  kill: true,
-  after: true,
-  wait: true,
-  decide: true,
-};
 const MOMENTS = ['request', 'call', 'step', 'waiting'];
 
 /** Throws an `InputError` for a part of a script that would have no effect. */
@@ -142,13 +130,6 @@ export function assertScript({ on = {}, at = {}, faults = [] }: ScriptParts): vo
     for (const one of Array.isArray(entry) ? entry : [entry]) assertAction(`at["${delay}"]`, one);
   }
   assertFaults(faults);
-}
-
-function assertAction(place: string, action: unknown): void {
-  const type = isObject(action) ? textField(action, 'type') : '';
-  if (!Object.hasOwn(ACTIONS, type)) {
-    throw unexpected(place, 'an action such as approve(), deny(), or send("…")', action);
-  }
 }
 
 function unexpected(field: string, what: string, value: unknown): InputError {
@@ -230,7 +211,9 @@ export async function play(
     let hasReacted = false;
     for (const one of open) hasReacted = (await react(script, stage, one)) || hasReacted;
     if (hasReacted) continue;
-    const status = await client.workflow.getHandle(stage.id).query<RunStatus>('status');
+    const status = withScripts(
+      await client.workflow.getHandle(stage.id).query<RunStatus>('status'),
+    );
     const isWaiting = status.status === 'waiting_message';
     if (await nextWhenQuiet(script, stage, isWaiting)) continue;
     const hasScript = clock.pending().some(({ kind }) => kind === 'script');
@@ -255,10 +238,44 @@ async function openRequests(
     const last = segments.at(-1);
     if (last === undefined || isClosed(last) || last.workflowType !== 'agent') continue;
     for (const request of await pendingOf(last.workflowId)) {
-      all.push({ run: last.workflowId, request });
+      all.push({ run: last.workflowId, request: { ...request, fix: scriptFix(request) } });
     }
   }
   return all;
+}
+
+/** Returns the status with scripts in place of commands, in its message and its requests: no command can reach the run. */
+function withScripts<Status extends Pick<RunStatus, 'message' | 'pending'>>(
+  status: Status,
+): Status {
+  const { message, pending } = status;
+  const all = pending.map((request) => ({ ...request, fix: scriptFix(request) }));
+  const text = pending.reduce(
+    (left, { fix }, index) => left?.replace(fix, () => all[index]?.fix ?? '') ?? null,
+    message,
+  );
+  return { ...status, message: text, pending: all };
+}
+
+/** How a script makes the first decision that a request offers. */
+const CALLS: Readonly<Partial<Record<DecisionKind, string>>> = {
+  approve: 'approve()',
+  answer: 'answer(…)',
+  deny: 'deny()',
+  raise: "decision({ as: 'raise', arguments: { … } })",
+};
+
+/** Returns the entry of `on.request` that would decide. */
+function entryFor(request: Pick<Request, 'kind' | 'tool' | 'decisions'>): string {
+  const [key = '*'] = placesOf(request);
+  const [as = 'deny'] = request.decisions;
+  const name = /^[A-Za-z_]\w*$/.test(key) ? key : JSON.stringify(key);
+  return `{ ${name}: ${CALLS[as] ?? `decision({ as: '${as}' })`} }`;
+}
+
+/** What the author of a test does about a request, in place of a command. */
+function scriptFix(request: Pick<Request, 'kind' | 'tool' | 'decisions'>): string {
+  return `script it with \`on.request: ${entryFor(request)}\``;
 }
 
 /** After this many attempts, only something outside the run can help an activity. */
@@ -302,18 +319,20 @@ function openRequest(
   { requests, on, used }: Script,
 ): string {
   const { id, kind, tool, shown, decisions } = request;
-  const refused = requests.get(`${run} ${id}`)?.decided.findLast((one) => one.refused)?.refused;
+  const seen = requests.get(`${run} ${id}`);
+  const refused = seen?.decided.findLast((one) => one.refused)?.refused;
   const what = `request ${id} (${kind}${tool === undefined ? '' : ` of ${tool}`}: ${shown})`;
-  const key = kind === 'approval' && tool !== undefined ? tool : kind;
+  const [key = kind] = placesOf(request);
   const unmatched = Object.keys(on.request ?? {}).filter((name) => !used.has(`request ${name}`));
   const meant = likelyMeant(key, unmatched);
   const none =
     meant === undefined
       ? 'no script decides it'
       : `no script decides it, and no request has matched on.request.${meant} (nearest: ${key})`;
-  const why = refused === undefined ? none : `the decision was refused: ${refused}`;
+  const left = seen?.isWaiting ? 'the script leaves it open, and it does not expire' : none;
+  const why = refused === undefined ? left : `the decision was refused: ${refused}`;
   return (
     `run ${run} waits for a decision: ${what}: ${why}; it takes ${decisions.join(', ')}: ` +
-    `add it to \`on.request\`, such as { ${key}: … }`
+    `add it to \`on.request\`, such as ${entryFor(request)}`
   );
 }

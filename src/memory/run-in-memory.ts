@@ -137,6 +137,9 @@ export async function playPartly(
   const { at = {}, within = YEAR } = options;
   // The times of a server have fractions of a ms, and a run accepts only whole ones.
   const startAt = Math.floor(options.startAt ?? Date.now());
+  if (!Number.isSafeInteger(startAt)) {
+    throw new InputError(`startAt: expected a Unix time in ms, such as Date.now(), got ${startAt}`);
+  }
   const withinMs = toMs(within);
   if (!(withinMs > 0)) {
     throw new InputError(`within: expected a duration such as "30 days", got ${show(within)}`);

@@ -1,6 +1,11 @@
 import type { Client } from '@temporalio/client';
 import type { Decision, Request } from '../core/transcript/request.js';
-import type { Action, Reaction, ScriptedDecision } from '../testing/actions.js';
+import {
+  type Action,
+  type Reaction,
+  type ScriptedDecision,
+  assertAction,
+} from '../testing/actions.js';
 import { RefusedError } from '../core/errors.js';
 import { toMs } from '../core/text/text.js';
 import type { Fault } from './faults.js';
@@ -13,9 +18,10 @@ import { isList } from '../core/text/json.js';
 /** What happens when. A list is used up one after another; a single request's entry always applies. */
 export interface Reactions {
   /**
-   * What answers each request: by the tool's name for an approval, by the request's kind for
-   * another one, such as `question`, `limit`, or `outcome_unknown`, and by `*` for any. Default:
-   * nothing does.
+   * What answers each request: by the tool's name for its approval, by the request's kind for
+   * another one, such as `question`, `limit`, or `outcome_unknown`, and by `*` for any. A request of a
+   * kind that has no entry is answered by the tool's name, too, except `outcome_unknown` and
+   * `tool_changed`, which take other decisions. Default: nothing does.
    */
   readonly request?: Readonly<Record<string, Reaction | readonly Reaction[]>>;
   /**
@@ -229,10 +235,11 @@ export async function react(
   const place = placesOf(request).find((one) => script.on.request?.[one] !== undefined);
   if (place === undefined) return false;
   const entry = script.on.request?.[place];
-  if (seen.decided.length >= mostDecisions(entry)) return false;
+  if (seen.decided.length >= mostDecisions(script, entry)) return false;
   const given = take(script, `request ${place}`, entry, true);
   if (given === undefined) return false;
   const reaction = typeof given === 'function' ? given(request, run) : given;
+  assertAction(`on.request.${place}`, reaction);
   await decideOrPerform({ script, stage, place: `request ${place}` }, seen, reaction);
   return true;
 }
@@ -246,18 +253,28 @@ function markRefused({ request: { refused }, decided }: SeenRequest): void {
   );
 }
 
-/** A function that has decided this often about one request is always refused. */
-const MOST_DECISIONS = 100;
+/** How often a function may decide about one request; and in a rerun, which repeats what people did. */
+const [MOST_DECISIONS, MOST_RECORDED] = [3, 100];
 
 /** Returns how often an entry may decide about one request: a single decision would be refused again. */
-function mostDecisions(entry: Reaction | readonly Reaction[] | undefined): number {
+function mostDecisions(
+  { moments }: Script,
+  entry: Reaction | readonly Reaction[] | undefined,
+): number {
   if (Array.isArray(entry)) return entry.length;
-  return typeof entry === 'function' ? MOST_DECISIONS : 1;
+  if (typeof entry !== 'function') return 1;
+  return moments === null ? MOST_DECISIONS : MOST_RECORDED;
 }
 
-/** The tool stands for its approval; any other request is first looked up by its kind. */
-function placesOf({ tool, kind }: Request): readonly string[] {
-  const named = tool === undefined ? [] : [tool];
+/** What is decided there is not whether to execute a call of the tool. */
+const OF_KIND_ONLY: readonly Request['kind'][] = ['outcome_unknown', 'tool_changed'];
+
+/**
+ * Returns the names of the entries that may answer a request, the first one first. The tool stands for
+ * its approval; any other request is first looked up by its kind.
+ */
+export function placesOf({ tool, kind }: Pick<Request, 'tool' | 'kind'>): readonly string[] {
+  const named = tool === undefined || OF_KIND_ONLY.includes(kind) ? [] : [tool];
   return kind === 'approval' ? [...named, kind, '*'] : [kind, ...named, '*'];
 }
 

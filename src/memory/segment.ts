@@ -172,13 +172,16 @@ export const ENDS: readonly EventKind[] = [
 ];
 
 /** A local activity that the workflow has started; it runs within the task. */
-export type LocalActivity = NonNullable<WorkflowCommand['scheduleLocalActivity']>;
+export interface LocalActivity {
+  readonly scheduled: NonNullable<WorkflowCommand['scheduleLocalActivity']>;
+  readonly userMetadata: RawEvent['userMetadata'];
+}
 
 type Failure = NonNullable<AttributesOf<'markerRecorded'>['failure']>;
 
 /** Returns the marker that records the end of a local activity. `at`: Unix time in ms. */
 export function localMarker(
-  { seq, activityId, activityType }: LocalActivity,
+  { scheduled: { seq, activityId, activityType }, userMetadata }: LocalActivity,
   end: {
     readonly at: number;
     readonly result?: Payload | null;
@@ -197,7 +200,8 @@ export function localMarker(
   });
   const subject = `local activity ${seq} ${activityType}`;
   const details = { data, ...(end.result && { result: end.result }) };
-  return marker('core_local_activity', subject, details, end.failure);
+  const made = marker('core_local_activity', subject, details, end.failure);
+  return { ...made, ...(userMetadata && { userMetadata }) };
 }
 
 /** Returns the event of a marker. */

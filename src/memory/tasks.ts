@@ -234,7 +234,7 @@ function recordCommand(
 async function runLocalActivity(
   host: ActivityHost,
   segment: Segment,
-  local: LocalActivity,
+  { scheduled: local }: LocalActivity,
 ): Promise<ActivityResult> {
   const now = Date.now();
   const timeoutMs = optionalTsToMs(local.startToCloseTimeout) ?? 0;

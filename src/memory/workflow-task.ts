@@ -248,12 +248,15 @@ async function endLocal(
   const result = end.completed?.result ?? null;
   const failure = end.failed?.failure ?? end.cancelled?.failure ?? null;
   const marker = localMarker(local, { at: task.at, result, failure });
-  const seq = local.seq ?? 0;
+  const seq = local.scheduled.seq ?? 0;
   const resolution = end.completed ? { completed: { result } } : { failed: { failure } };
   return { marker, job: { resolveActivity: { seq, isLocal: true, result: resolution } } };
 }
 
-function recordedEnd(recorded: readonly RawEvent[], { seq }: LocalActivity): ActivityResult {
+function recordedEnd(
+  recorded: readonly RawEvent[],
+  { scheduled: { seq } }: LocalActivity,
+): ActivityResult {
   const marker = recorded.find(({ markerRecordedEventAttributes: one }) => {
     const data = one?.details?.['data']?.payloads?.[0]?.data;
     return data ? new TextDecoder().decode(data).includes(`"seq":${seq},`) : false;

@@ -137,44 +137,46 @@ function claude(input: number, cached = 0.1): ModelPrice {
  * where a part of it is reserved for the answer: 272,000 of the 400,000 of `gpt-5`, 922,000 of the
  * 1,050,000 of `gpt-5.4`. Figures for Claude are those published by the provider in 2026-10.
  */
-const MODELS: ReadonlyMap<string, { readonly price?: ModelPrice; readonly window: number }> =
-  new Map([
-    ['gpt-5.6', { window: 922_000 }],
-    ['gpt-5.6-sol', { window: 922_000 }],
-    ['gpt-5.6-terra', { window: 922_000 }],
-    ['gpt-5.6-luna', { window: 922_000 }],
-    ['gpt-5.5', { window: 922_000, price: { input: 5, cachedInput: 0.5, output: 30 } }],
-    ['gpt-5.4', { window: 922_000, price: { input: 2.5, cachedInput: 0.25, output: 15 } }],
-    ['gpt-5.4-mini', { window: 272_000, price: { input: 0.75, cachedInput: 0.075, output: 4.5 } }],
-    ['gpt-5.4-nano', { window: 272_000, price: { input: 0.2, cachedInput: 0.02, output: 1.25 } }],
-    ['gpt-5.2', { window: 272_000, price: { input: 1.75, cachedInput: 0.175, output: 14 } }],
-    ['gpt-5.1', { window: 272_000, price: { input: 1.25, cachedInput: 0.125, output: 10 } }],
-    ['gpt-5', { window: 272_000, price: { input: 1.25, cachedInput: 0.125, output: 10 } }],
-    ['gpt-5-mini', { window: 272_000, price: { input: 0.25, cachedInput: 0.025, output: 2 } }],
-    ['gpt-5-nano', { window: 272_000, price: { input: 0.05, cachedInput: 0.005, output: 0.4 } }],
-    ['gpt-4.1', { window: 1_047_576, price: { input: 2, cachedInput: 0.5, output: 8 } }],
-    ['gpt-4.1-mini', { window: 1_047_576, price: { input: 0.4, cachedInput: 0.1, output: 1.6 } }],
-    ['gpt-4.1-nano', { window: 1_047_576, price: { input: 0.1, cachedInput: 0.025, output: 0.4 } }],
-    ['gpt-4o', { window: 128_000, price: { input: 2.5, cachedInput: 1.25, output: 10 } }],
-    ['gpt-4o-mini', { window: 128_000, price: { input: 0.15, cachedInput: 0.075, output: 0.6 } }],
-    ['o3', { window: 200_000, price: { input: 2, cachedInput: 0.5, output: 8 } }],
-    ['o4-mini', { window: 200_000, price: { input: 1.1, cachedInput: 0.275, output: 4.4 } }],
-    ['claude-fable-5-1', { window: 1_000_000, price: claude(10, 0.025) }],
-    ['claude-fable-5', { window: 1_000_000, price: claude(10) }],
-    ['claude-opus-5-5', { window: 1_000_000, price: claude(4, 0.05) }],
-    ['claude-opus-5', { window: 1_000_000, price: claude(5) }],
-    ['claude-opus-4-8', { window: 1_000_000, price: claude(5) }],
-    ['claude-opus-4-7', { window: 1_000_000, price: claude(5) }],
-    ['claude-opus-4-6', { window: 1_000_000, price: claude(5) }],
-    ['claude-opus-4-5', { window: 200_000, price: claude(5) }],
-    ['claude-sonnet-5-5', { window: 1_000_000, price: claude(2, 0.05) }],
-    ['claude-sonnet-5', { window: 1_000_000, price: claude(2) }],
-    ['claude-sonnet-4-6', { window: 1_000_000, price: claude(3) }],
-    ['claude-sonnet-4-5', { window: 200_000, price: claude(3) }],
-    ['claude-haiku-4-5', { window: 200_000, price: claude(1) }],
-    ['gemini-2.5-pro', { window: 1_048_576 }],
-    ['gemini-2.5-flash', { window: 1_048_576 }],
-  ]);
+export const KNOWN_MODELS: ReadonlyMap<
+  string,
+  { readonly price?: ModelPrice; readonly window: number }
+> = new Map([
+  ['gpt-5.6', { window: 922_000 }],
+  ['gpt-5.6-sol', { window: 922_000 }],
+  ['gpt-5.6-terra', { window: 922_000 }],
+  ['gpt-5.6-luna', { window: 922_000 }],
+  ['gpt-5.5', { window: 922_000, price: { input: 5, cachedInput: 0.5, output: 30 } }],
+  ['gpt-5.4', { window: 922_000, price: { input: 2.5, cachedInput: 0.25, output: 15 } }],
+  ['gpt-5.4-mini', { window: 272_000, price: { input: 0.75, cachedInput: 0.075, output: 4.5 } }],
+  ['gpt-5.4-nano', { window: 272_000, price: { input: 0.2, cachedInput: 0.02, output: 1.25 } }],
+  ['gpt-5.2', { window: 272_000, price: { input: 1.75, cachedInput: 0.175, output: 14 } }],
+  ['gpt-5.1', { window: 272_000, price: { input: 1.25, cachedInput: 0.125, output: 10 } }],
+  ['gpt-5', { window: 272_000, price: { input: 1.25, cachedInput: 0.125, output: 10 } }],
+  ['gpt-5-mini', { window: 272_000, price: { input: 0.25, cachedInput: 0.025, output: 2 } }],
+  ['gpt-5-nano', { window: 272_000, price: { input: 0.05, cachedInput: 0.005, output: 0.4 } }],
+  ['gpt-4.1', { window: 1_047_576, price: { input: 2, cachedInput: 0.5, output: 8 } }],
+  ['gpt-4.1-mini', { window: 1_047_576, price: { input: 0.4, cachedInput: 0.1, output: 1.6 } }],
+  ['gpt-4.1-nano', { window: 1_047_576, price: { input: 0.1, cachedInput: 0.025, output: 0.4 } }],
+  ['gpt-4o', { window: 128_000, price: { input: 2.5, cachedInput: 1.25, output: 10 } }],
+  ['gpt-4o-mini', { window: 128_000, price: { input: 0.15, cachedInput: 0.075, output: 0.6 } }],
+  ['o3', { window: 200_000, price: { input: 2, cachedInput: 0.5, output: 8 } }],
+  ['o4-mini', { window: 200_000, price: { input: 1.1, cachedInput: 0.275, output: 4.4 } }],
+  ['claude-fable-5-1', { window: 1_000_000, price: claude(10, 0.025) }],
+  ['claude-fable-5', { window: 1_000_000, price: claude(10) }],
+  ['claude-opus-5-5', { window: 1_000_000, price: claude(4, 0.05) }],
+  ['claude-opus-5', { window: 1_000_000, price: claude(5) }],
+  ['claude-opus-4-8', { window: 1_000_000, price: claude(5) }],
+  ['claude-opus-4-7', { window: 1_000_000, price: claude(5) }],
+  ['claude-opus-4-6', { window: 1_000_000, price: claude(5) }],
+  ['claude-opus-4-5', { window: 200_000, price: claude(5) }],
+  ['claude-sonnet-5-5', { window: 1_000_000, price: claude(2, 0.05) }],
+  ['claude-sonnet-5', { window: 1_000_000, price: claude(2) }],
+  ['claude-sonnet-4-6', { window: 1_000_000, price: claude(3) }],
+  ['claude-sonnet-4-5', { window: 200_000, price: claude(3) }],
+  ['claude-haiku-4-5', { window: 200_000, price: claude(1) }],
+  ['gemini-2.5-pro', { window: 1_048_576 }],
+  ['gemini-2.5-flash', { window: 1_048_576 }],
+]);
 
 const TEXT_ONLY = { images: false, files: false };
 
@@ -267,7 +269,7 @@ export function getCapabilities(
 const SNAPSHOT = /-\d{4}-?\d{2}-?\d{2}$/;
 
 function findModel(model: string) {
-  return MODELS.get(model) ?? MODELS.get(model.replace(SNAPSHOT, ''));
+  return KNOWN_MODELS.get(model) ?? KNOWN_MODELS.get(model.replace(SNAPSHOT, ''));
 }
 
 /**

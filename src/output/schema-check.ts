@@ -2,6 +2,7 @@ import { createRequire } from 'node:module';
 import { Worker } from 'node:worker_threads';
 import { LRUCache } from 'lru-cache';
 import { type Json, type JsonObject, canonicalJson, sha256Hex } from '../core/text/json.js';
+import { show } from '../core/text/text.js';
 
 /** The check of one value; `key` identifies the schema, so that the thread compiles it once. */
 interface ThreadJob {
@@ -167,8 +168,27 @@ export async function checkOrSkip(
     unusable.set(key, answer.unusable);
     return { fault: null };
   }
-  const fault = answer.fault?.replaceAll(/^data\b|(?<=, )data\b/g, what).slice(0, 4_000) ?? null;
-  return { fault };
+  const faults = answer.fault?.split(/, (?=data\b)/).map((fault) => named(fault, { what, value }));
+  return { fault: faults?.join(', ').slice(0, 4_000) ?? null };
+}
+
+/** Returns a fault such as `data/a must be integer` with the name of the whole, and with the value at `a`. */
+function named(
+  fault: string,
+  { what, value }: { readonly what: string; readonly value: Json },
+): string {
+  const [, path] = /^data(\/[^\s,]+)? must /.exec(fault) ?? [];
+  const text = fault.replace(/^data\b/, () => what);
+  if (path === undefined) return text;
+  let at: unknown = value;
+  for (const key of path.slice(1).split('/')) {
+    const name = key.replaceAll('~1', '/').replaceAll('~0', '~');
+    at =
+      typeof at === 'object' && at !== null && Object.hasOwn(at, name)
+        ? Reflect.get(at, name)
+        : undefined;
+  }
+  return at === undefined || typeof at === 'object' ? text : `${text}, got ${show(at)}`;
 }
 
 /** Returns the fault that `checkOrSkip` finds; null also for a check that was skipped. */

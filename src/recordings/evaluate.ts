@@ -267,7 +267,7 @@ async function filesIn(
     });
   }
   throw new InputError(
-    `cases: expected recordings (*.json) in ${visible(place)}, got none; record runs with perdure record`,
+    `cases: expected recordings (*.json) in ${visible(place)}, got none; record runs with: perdure record ID --out FILE`,
   );
 }
 

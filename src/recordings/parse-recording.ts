@@ -137,7 +137,7 @@ export const header = fields<Pick<Recording, 'format' | 'version'>>({
   format: (value, at) =>
     value === 'perdure/recording'
       ? null
-      : `${at}: expected "perdure/recording", got ${show(value)}; give a file that perdure record has written`,
+      : `${at}: expected "perdure/recording", got ${show(value)}; give a file that \`record\` has written`,
   version: (value, at) =>
     value === 1
       ? null

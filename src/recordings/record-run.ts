@@ -10,7 +10,6 @@ import { begunRuns } from '../history/called-runs.js';
 import { readRun } from '../history/read-run.js';
 import { readSegments } from '../history/segments.js';
 import type { Archive, BlobStore } from '../storage/blob-store.js';
-import { type BlobNames, renameBlobsIn } from './blob-names.js';
 import { type RunEvents, calledRuns, recordEvents } from './record-histories.js';
 import {
   type RecordedRun,
@@ -19,7 +18,8 @@ import {
   createRecording,
   withKeys,
 } from './recording.js';
-import { findSecret, withoutSecretsIn } from './secrets.js';
+import { redactJson, redactMessage } from '../secrets/redact.js';
+import { readablePath } from '../validation/check-options.js';
 
 /** Options of `recordRun`. */
 export interface RecordOptions {
@@ -159,4 +159,104 @@ async function readBlobs(
     blobs: Object.fromEntries(texts.map(({ name, text }) => [name, text])),
     names: new Map(renamed.map(({ sha256, name }) => [sha256, name])),
   };
+}
+
+/** A secret in a recording. */
+interface FoundSecret {
+  /** Such as `runs[0].facts[3].result.text`. */
+  readonly path: string;
+  /** What it is, without its value: a mark such as `[redacted OPENAI_API_KEY]`. */
+  readonly name: string;
+}
+
+type Path = readonly (string | number)[];
+
+/**
+ * Returns the first secret in a recording, in any form: one that this process knows, or a text with
+ * the form of a key. Returns null if there is none.
+ */
+export function findSecret(recording: Recording): FoundSecret | null {
+  return findIn(recording, []);
+}
+
+function findIn(value: unknown, path: Path): FoundSecret | null {
+  if (typeof value === 'string') return markIn(value, clean(value), path);
+  if (typeof value !== 'object' || value === null) {
+    const text = String(value);
+    return markIn(text, clean(text), path);
+  }
+  const entries: readonly (readonly [string | number, unknown])[] = Array.isArray(value)
+    ? value.map((one, index) => [index, one] as const)
+    : Object.entries(value);
+  for (const [key, one] of entries) {
+    const inKey = typeof key === 'string' ? markIn(key, clean(key), path) : null;
+    const found = inKey ?? findIn(one, [...path, key]);
+    if (found !== null) return found;
+  }
+  if (path.length === 0) return null;
+  // Several values may form a secret together, such as a list of bytes.
+  const [before, after] = [JSON.stringify(value), JSON.stringify(redactJson(value))];
+  return markIn(before, after, path);
+}
+
+function markIn(before: string, after: string, path: Path): FoundSecret | null {
+  if (before === after) return null;
+  const known = /\[redacted [\w.-]+\]/.exec(after)?.[0];
+  return { path: readablePath(path), name: known ?? 'a text with the form of a key' };
+}
+
+function clean(text: string): string {
+  return redactMessage(text);
+}
+
+/** Returns the recording with a mark in place of each secret. */
+export function withoutSecretsIn(recording: Recording): Recording {
+  const { blobs, ...rest } = recording;
+  const renamed = new Map<string, string>();
+  const safeBlobs: Record<string, string> = {};
+  for (const [sha256, text] of Object.entries(blobs)) {
+    const safe = clean(text);
+    const name = safe === text ? sha256 : sha256Hex(safe);
+    if (name !== sha256) renamed.set(sha256, name);
+    safeBlobs[name] = safe;
+  }
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- shapes remain but for secret bytes
+  const safe = redactJson(cleaned(rest, renamed)) as typeof rest;
+  return { ...safe, blobs: safeBlobs };
+}
+
+function cleaned(value: unknown, renamed: BlobNames): unknown {
+  if (typeof value === 'string') return clean(renameBlobs(value, renamed));
+  if (Array.isArray(value)) return value.map((one) => cleaned(one, renamed));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, one]) => [clean(key), cleaned(one, renamed)]),
+  );
+}
+
+/** New names of large texts, by their old ones: both are the SHA-256 of a text. */
+type BlobNames = ReadonlyMap<string, string>;
+
+/**
+ * Returns a text with the new names. They also stand in texts, such as the note by which a model reads
+ * on in a large result.
+ */
+function renameBlobs(text: string, names: BlobNames): string {
+  if (names.size === 0) return text;
+  return text.replace(/[0-9a-f]{64}/g, (name) => names.get(name) ?? name);
+}
+
+/** Returns a value with the new names in all of its texts. */
+function renameBlobsIn<T>(value: T, names: BlobNames): T {
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- only texts within it change
+  return renamedIn(value, names) as T;
+}
+
+function renamedIn(value: unknown, names: BlobNames): unknown {
+  if (typeof value === 'string') return renameBlobs(value, names);
+  if (Array.isArray(value)) return value.map((one) => renamedIn(one, names));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, one]) => [key, renamedIn(one, names)]),
+  );
 }

@@ -148,10 +148,12 @@ export async function readRecording(
   return await readFiles(file, () => keyringFrom(encryption, process.env));
 }
 
+const ONE_FILE = 'name the file of one; a folder of recordings is for `perdure eval`';
+
 /** Like `readRecording`, for a program that has the keys. `keys` is called for an encrypted recording only. */
 export async function readFiles(file: string, keys: () => Keyring | null): Promise<Recording> {
   const name = visible(file);
-  const value = jsonIn(await readText(file, `${name}: expected a recording`), name);
+  const value = jsonIn(await readText(file, `${name}: expected a recording`, ONE_FILE), name);
   return await named(name, async () => {
     if (value['sealed'] === undefined) return await fromValue(value, { file, keyring: null });
     const problem = header(value, 'recording') ?? sealedShape(value, 'recording');
@@ -224,7 +226,7 @@ function textStore(file: string, keyring: Keyring | null): BlobStore {
 
 /** Returns the object that is written in a file. */
 function jsonIn(content: string, name: string): Record<string, unknown> {
-  const expected = `${name}: expected JSON as perdure record writes it`;
+  const expected = `${name}: expected JSON as \`record\` writes it`;
   let value: unknown;
   try {
     // Some editors write a byte order mark.
@@ -252,7 +254,8 @@ async function named<T>(name: string, read: () => T | Promise<T>): Promise<T> {
   }
 }
 
-async function readText(file: string, expected: string): Promise<string> {
+/** `fix`: what to do about a folder. */
+async function readText(file: string, expected: string, fix = RESTORE): Promise<string> {
   try {
     // Reading a pipe or a device might never end.
     if ((await stat(file)).isFile()) return await readFile(file, 'utf8');
@@ -262,5 +265,5 @@ async function readText(file: string, expected: string): Promise<string> {
     const got = isMissing ? 'no such file' : `an error (${visible(reason)})`;
     throw new InputError(`${expected}, got ${got}; ${RESTORE}`, { cause: error });
   }
-  throw new InputError(`${expected}, got a folder, a pipe, or a device; ${RESTORE}`);
+  throw new InputError(`${expected}, got a folder, a pipe, or a device; ${fix}`);
 }

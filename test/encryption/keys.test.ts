@@ -246,8 +246,10 @@ test('required: a message and a text that were written without a key are refused
   await expect
     .poll(async () => await storedHistory(forged))
     .toContain('`encryption.required` refuses it');
-  const { rows } = await client.list({ idPrefix: forged });
-  expect(rows).toMatchObject([{ unreadable: expect.stringMatching(refused) as string }]);
+  // The server lists a run some time after its start.
+  await expect
+    .poll(async () => (await client.list({ idPrefix: forged })).rows)
+    .toMatchObject([{ unreadable: expect.stringMatching(refused) as string }]);
   await expect(work(taskQueue, { required: true })).rejects.toThrow(/expected keys, because/);
   await new Client({ connection }).workflow.getHandle(forged).terminate();
 });

@@ -14,6 +14,7 @@ import {
   decision,
   deny,
   edit,
+  noDecision,
   replyCall,
   replyCalls,
   replyText,
@@ -81,6 +82,9 @@ describe('a run in memory', () => {
   test('refuses options by name', async () => {
     await expect(runInMemory(desk, { message: 'x', within: '0 seconds' })).rejects.toThrow(
       'within: expected a duration',
+    );
+    await expect(runInMemory(desk, { message: 'x', startAt: Number.NaN })).rejects.toThrow(
+      'startAt: expected a Unix time in ms, such as Date.now(), got NaN',
     );
     await expect(runInMemory(desk, { message: 'x', limits: { steps: 0 } })).rejects.toThrow(
       'limits.steps',
@@ -187,7 +191,11 @@ describe('a person in memory', () => {
 
   test('who decides nothing makes the run fail by the name of the request', async () => {
     await expect(runInMemory(desk, { message: 'Pay', model: asked })).rejects.toThrow(
-      /run memory waits for a decision: request r1 \(approval of pay.*such as \{ pay: … \}/s,
+      /run memory waits for a decision: request r1 \(approval of pay.*such as \{ pay: approve\(\) \}/s,
+    );
+    const open = { request: { pay: noDecision() } };
+    await expect(runInMemory(desk, { message: 'Pay', model: asked, on: open })).rejects.toThrow(
+      'the script leaves it open, and it does not expire',
     );
   });
 });

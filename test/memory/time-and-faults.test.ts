@@ -1,3 +1,4 @@
+import type { Reaction } from '../../src/testing/actions.js';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
@@ -8,6 +9,7 @@ import {
   cancelTurn,
   closeRun,
   decision,
+  edit,
   kill,
   noDecision,
   pauseRun,
@@ -120,6 +122,56 @@ describe('time in memory', () => {
     await expect(runInMemory(desk, { message: 'Hi', model: broken })).rejects.toThrow(
       /the run cannot go on.*blocked: provider.*no such host/,
     );
+  });
+});
+
+test.each<[unknown, unknown, string]>([
+  [
+    '3 dys',
+    approve(),
+    'after: expected a delay of at least 0 such as "3 days", or milliseconds, got "3 dys"',
+  ],
+  [-1, approve(), 'milliseconds, got -1'],
+  [Infinity, approve(), 'milliseconds, got Infinity'],
+  [
+    '3 days',
+    'approve',
+    'after: expected an action such as approve(), deny(), or send("…"), got "approve"',
+  ],
+])('after(%o, %o) is refused where it is written', (delay, action, problem) => {
+  expect(() => Reflect.apply(after, null, [delay, action])).toThrow(problem);
+});
+
+describe('a script in memory', () => {
+  test('is not asked again and again by a function that is always refused', async () => {
+    const invalid = edit({ n: 'many' });
+    let asks = 0;
+    const always = (): ReturnType<typeof edit> => {
+      asks += 1;
+      return invalid;
+    };
+    const running = runInMemory(desk, {
+      message: 'Pay',
+      model: pays,
+      on: { request: { pay: always } },
+    });
+    await expect(running).rejects.toThrow('the decision was refused');
+    expect(asks).toBe(3);
+    // Without type checks, a function may return anything.
+    const nothing = Object.assign(() => undefined);
+    await expect(
+      runInMemory(desk, { message: 'Pay', model: pays, on: { request: { pay: nothing } } }),
+    ).rejects.toThrow('on.request.pay: expected an action such as approve()');
+  });
+
+  test('has no command for a request, since no command can reach the run', async () => {
+    const fix = 'script it with `on.request: { pay: approve() }`';
+    const late = { request: { pay: after('3 days', approve()) } };
+    const slow = { message: 'Pay', model: pays, on: late };
+    await expect(runInMemory(desk, { ...slow, within: '1 day' })).rejects.toThrow(
+      `the end of \`within\`: waiting_decision: approval: the tool requires approval of every call; decide: ${fix}`,
+    );
+    expect((await runInMemory(desk, slow)).requests).toMatchObject([{ kind: 'approval', fix }]);
   });
 });
 
@@ -247,6 +299,24 @@ describe('the death of a worker in memory', () => {
     expect(textsOf(run)).toContain('tool: paid 1');
     await expectReplays(run);
   });
+
+  test.each<[string, Reaction]>([
+    ['a decision', approve()],
+    ['a function', () => approve()],
+  ])(
+    'after the effect, %s by the name of the tool does not say whether it happened',
+    async (_, reaction) => {
+      const running = runInMemory(desk, {
+        message: 'Pay',
+        model: pays,
+        faults: [{ at: 'after-effect', call: 1, kill: true }],
+        on: { request: { pay: reaction } },
+      });
+      await expect(running).rejects.toThrow(
+        /request r2 \(outcome_unknown of pay.*no script decides it; .* such as \{ outcome_unknown: decision\(\{ as: 'happened' \}\) \}/s,
+      );
+    },
+  );
 
   test('after a reply pays for the reply again, and before it does not', async () => {
     const model = [replyText('one'), replyText('two')];

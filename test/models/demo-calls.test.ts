@@ -28,6 +28,14 @@ describe('several calls in one message', () => {
     );
   });
 
+  it('are found with a word between the name and what it gets', async () => {
+    const { calls } = await ask(
+      'call remind with {"animal":8} and look_up and {"animal":1}',
+      tools,
+    );
+    expect(calls).toEqual(['remind {"animal":8}', 'look_up {"animal":1}']);
+  });
+
   it('stop at one that fails, and the answer says so', async () => {
     const { answer, calls } = await ask('remind {"animal":8}, then look_up {"animal":1}', [
       made('look_up'),

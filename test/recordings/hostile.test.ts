@@ -8,7 +8,7 @@ import type { Recording } from '../../src/recordings/recording.js';
 import { parseRecording } from '../../src/recordings/parse-recording.js';
 import { readRecording, writeRecording } from '../../src/recordings/recording-files.js';
 import { recordingOf, rerun } from '../../src/recordings/rerun.js';
-import { findSecret, withoutSecretsIn } from '../../src/recordings/secrets.js';
+import { findSecret, withoutSecretsIn } from '../../src/recordings/record-run.js';
 import { learnSecrets } from '../../src/secrets/known.js';
 import { replyCall, replyText } from '../../src/testing.js';
 import { CANARIES, CANARY_NAMES } from '../support/canaries.js';
@@ -193,8 +193,8 @@ describe('a file that is not a recording', () => {
   });
 
   test.each([
-    ['{"format":', /case\.json: expected JSON as perdure record writes it, got other text \(/],
-    ['[]', 'case.json: expected JSON as perdure record writes it, got []; record the run again'],
+    ['{"format":', /case\.json: expected JSON as `record` writes it, got other text \(/],
+    ['[]', 'case.json: expected JSON as `record` writes it, got []; record the run again'],
   ])('%j is no recording', async (content, message) => {
     const file = join(folder, 'case.json');
     await writeFile(file, content);
@@ -203,7 +203,7 @@ describe('a file that is not a recording', () => {
 
   test('a device is refused: reading it would not end', async () => {
     await expect(readRecording('/dev/zero')).rejects.toThrow(
-      '/dev/zero: expected a recording, got a folder, a pipe, or a device',
+      '/dev/zero: expected a recording, got a folder, a pipe, or a device; name the file of one; a folder of recordings is for `perdure eval`',
     );
   });
 

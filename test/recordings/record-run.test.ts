@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { record } from '../../src/cli/commands/record.js';
 import { createClient, type PerdureClient } from '../../src/index.js';
-import { findSecret, withoutSecretsIn } from '../../src/recordings/secrets.js';
+import { findSecret, withoutSecretsIn } from '../../src/recordings/record-run.js';
 import { learnSecrets } from '../../src/secrets/known.js';
 import {
   type Recording,

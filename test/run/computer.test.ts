@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, inject, test, vi } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { approve } from '../../src/cli/commands/approve.js';
@@ -321,7 +321,8 @@ test('the commands show the question, refuse a retry, and accept the answer', as
   await work();
   const { handle, status } = await doubtful();
   const id = handle.workflowId;
-  const place = { client: rig.client, home: rig.home, taskQueue: rig.taskQueue };
+  const { client, home, taskQueue } = rig;
+  const place = { client, home, taskQueue, address: inject('temporalAddress') };
   const { stdout } = await runInProcess(statusCommand, { id }, place);
   expect(stdout).toMatch(/waiting_decision \(safety_check\)/);
   expect(stdout).toContain('malicious_instructions: The page gives');
@@ -334,8 +335,7 @@ test('the commands show the question, refuse a retry, and accept the answer', as
   await expect(runInProcess(resume, { id }, place)).rejects.toThrow('waits for a decision');
   stub.script(replyText('Ordered.'));
   await runInProcess(approve, { id, request: 'r1', digest: digest.slice(0, 12) }, place);
-  const { outcome } = await rig.end(handle);
-  expect(outcome.answer).toBe('Ordered.');
+  expect((await rig.end(handle)).outcome.answer).toBe('Ordered.');
 });
 
 test('an acknowledgment during a pause takes effect when the run resumes', async () => {

@@ -329,7 +329,7 @@ describe('a fork is refused', () => {
 
   test('if the run has fewer messages, by client and workflow', async () => {
     const id = await talk(['one']);
-    const problem = `fork.at: expected at most 2, the messages of run "${id}"; got 9`;
+    const problem = `fork.at: expected at most 2, the messages of run "${id}", got 9`;
     await expect(client.fork(id, { message: 'x', at: 9 })).rejects.toThrow(problem);
     const { outcome } = await rig.run({ agent: 'clerk', message: 'x', fork: { run: id, at: 9 } });
     expect(outcome.error).toContain(problem);
@@ -383,10 +383,10 @@ describe('a fork at a node', () => {
           InputError.isInstance(error) ? error.message : `other: ${String(error)}`,
       );
     expect(await refused({ node: 'sgin' })).toContain(
-      'fork.at: expected a node of the run\'s graph (write, judge, enough, sign), got "sgin"',
+      'fork.at: expected a node of the run\'s graph (write, judge, enough, sign), got "sgin" (nearest: sign)',
     );
     expect(await refused({ node: 'sign', visit: 99 })).toMatch(
-      /^fork\.at\.visit: expected at most \d, the visits of node "sign"; got 99$/,
+      /^fork\.at\.visit: expected at most \d, the visits of node "sign", got 99$/,
     );
     expect(await refused({ node: '' })).toContain('fork.at: expected the name of a node');
     const talked = await talk(['one']);

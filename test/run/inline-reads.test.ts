@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { WorkflowHandle } from '@temporalio/client';
+import type { Duration } from '@temporalio/common';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
@@ -12,6 +13,7 @@ import { decodeEvent } from '../../src/history/decode-event.js';
 import type { History } from '../../src/history/history-event.js';
 import { currentActivity, pendingWork } from '../../src/history/pending-work.js';
 import { project } from '../../src/history/projection.js';
+import { payloadValue } from '../../src/temporal/server-answers.js';
 import { openAiModel } from '../../src/models/openai/model.js';
 import { replyCalls, replyText } from '../../src/testing/replies.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
@@ -154,18 +156,21 @@ describe('the inline reads of a reply', () => {
   });
 
   test('show what they do while they run, and in the marker what they did', async () => {
-    stub.scriptFor('shown', calls('look', 'shown'), replyText('done'));
+    stub.scriptFor('shown', calls('look', 'shown', 2), replyText('done'));
     const { history } = await rig.run({ agent: 'a', message: 'shown' });
     const events = (history.events ?? []).map(decodeEvent);
     const marker = events.find((event) => event.type === 'local' && event.activity === 'runReads');
     const before = events.filter(({ id }) => id < (marker?.id ?? 0) - 1);
     const view = project(before);
     const doing = currentActivity({ view, work: pendingWork(null) }, Date.now());
-    expect(doing).toMatch(/^look .*shown.* \(inline\)$/);
+    expect(doing).toBe('look 0 shown (inline), look 1 shown (inline)');
+    const raw = history.events?.find(({ eventId }) => Number(eventId) === marker?.id);
+    expect(payloadValue(raw?.userMetadata?.summary)).toBe('look 0 shown, look 1 shown');
     expect(marker).toMatchObject({
       result: {
         reads: [
-          { call: 'call_1_1_0', shown: expect.stringMatching(/^look /), result: { text: 'saw 0' } },
+          { call: 'call_1_1_0', shown: 'look 0 shown', result: { text: 'saw 0' } },
+          { call: 'call_1_1_1', shown: 'look 1 shown', result: { text: 'saw 1' } },
         ],
       },
     });
@@ -212,7 +217,8 @@ describe('the inline reads of a reply', () => {
     );
     const { runTool = 0 } = countsOf(ended.history);
     expect(runTool).toBeGreaterThan(1);
-    expect(runTool).toBeLessThan(10);
+    // On a busy machine, the time of the batch may end first.
+    expect(runTool).toBeLessThan(20);
   });
 
   test('let queries, messages, and pauses wait, and lose none', async () => {
@@ -317,6 +323,41 @@ test('workers that a read kills pay for nothing twice, and then activities execu
   }
 });
 
+test('a read can be seen in the status while it runs, and its result afterwards', async () => {
+  const id = `frozen-${randomUUID()}`;
+  const folder = await mkdtemp(join(tmpdir(), 'perdure-freeze-'));
+  const reads = replyCalls([1, 2].map((n) => ({ name: 'freeze', arguments: { n } })));
+  stub.scriptFor(id, reads, replyText('done'));
+  const child = await workerChild({ ...envOf(id), FREEZE: join(folder, 'frozen') });
+  const client = await clientOf(rig);
+  try {
+    const handle = await start(id, 'freezing', '1 minute');
+    // The process of the only worker is frozen within the read, so this holds until it thaws.
+    await expect
+      .poll(async () => (await client.status(id)).doing)
+      .toBe('freeze 1 (inline), freeze 2 (inline)');
+    expect(await client.status(id)).toMatchObject({ status: 'working', step: 1 });
+    const { messages } = await client.transcript(id);
+    expect(messages.at(-1)).toMatchObject({ role: 'assistant', calls: [{ name: 'freeze' }, {}] });
+    process.kill(child.pid, 'SIGCONT');
+    const ended = await rig.end(handle);
+    expect(resultsOf(ended)).toEqual(['thawed 1', 'thawed 2']);
+    expect(await client.status(id)).toMatchObject({
+      status: 'done',
+      doing: null,
+      outcome: { toolCalls: 2 },
+    });
+    expect((await client.transcript(id)).messages.slice(2, 4)).toMatchObject([
+      { role: 'tool', text: 'thawed 1' },
+      { role: 'tool', text: 'thawed 2' },
+    ]);
+  } finally {
+    await client.disconnect();
+    await child.kill();
+    await rm(folder, { recursive: true, force: true });
+  }
+});
+
 function envOf(id: string): Record<string, string> {
   return {
     ADDRESS: inject('temporalAddress'),
@@ -327,11 +368,15 @@ function envOf(id: string): Record<string, string> {
   };
 }
 
-async function start(id: string): Promise<WorkflowHandle> {
+async function start(
+  id: string,
+  agent = 'fatal',
+  workflowTaskTimeout: Duration = '2 seconds',
+): Promise<WorkflowHandle> {
   // The server notices the death of a worker in a workflow task by this timeout.
-  const options = { taskQueue: id, workflowId: id, workflowTaskTimeout: '2 seconds' } as const;
+  const options = { taskQueue: id, workflowId: id, workflowTaskTimeout } as const;
   return await rig.client.workflow.start('agent', {
     ...options,
-    args: [{ agent: 'fatal', message: id }],
+    args: [{ agent, message: id }],
   });
 }

@@ -76,7 +76,7 @@ describe('checkArguments', () => {
       to: z.union([z.object({ mail: z.string() }), z.object({ phone: z.string() })]),
     });
     expect(await messageFor(input, { to: { fax: 1 } })).toContain(
-      '- to: fits none of the alternatives (mail expected string; or phone expected string), got {"fax":1}',
+      '- to: fits none of the alternatives (mail expected string, or phone expected string), got {"fax":1}',
     );
     const tagged = z.object({
       on: z.discriminatedUnion('kind', [z.object({ kind: z.literal('day') })]),

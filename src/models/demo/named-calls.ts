@@ -135,6 +135,9 @@ export interface NamedCall {
   readonly move: DemoMove;
 }
 
+/** A word between the name of a tool and what it gets. */
+const JOINT = /^\s+(?:with|and)(?=[\s"'`{])/i;
+
 /** One or more texts in quotes. */
 const QUOTED = /^(?:[\s,]*(?:"[^"]+"|`[^`]+`|'[^']+'(?!\w)))+/;
 
@@ -157,7 +160,7 @@ export function callsInSequence(
   let end = 0;
   for (const { tool, from, to } of found) {
     if (from < end) continue;
-    const words = question.slice(to);
+    const words = question.slice(to).replace(JOINT, (joint) => ' '.repeat(joint.length));
     const isJson = /^\s*\{/.test(words);
     const written = isJson ? objectAtStart(words) : (QUOTED.exec(words)?.[0] ?? '');
     if (written === '' || !(isJson || isNamed(tool.name, question.slice(0, to)))) continue;
