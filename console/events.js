@@ -140,16 +140,20 @@ function addEvent(view, event) {
       return push({ type: 'node', node: event.node, visit: event.visit, to: null });
     case 'node-ended': {
       view.nodes.clear();
-      const { node, exit, items, interrupted } = event;
-      const ended = { to: at, exit, items, interrupted, ms: interrupted ? undefined : event.ms };
+      const { node, exit, items, interrupted, by } = event;
+      const ended = { to: at, exit, items, interrupted, ms: interrupted || by !== undefined ? undefined : event.ms };
       const item = view.items.findLast((one) => one.type === 'node' && one.node === node && one.to === null);
       // A node that takes no time only ends.
       if (!item) return push({ type: 'node', node, ...ended });
+      // The result of a call that the node itself makes is only in the graph's state.
+      for (const call of view.calls.values()) if (call.state === 'works' && call.from >= item.from) Object.assign(call, { to: at, state: exit === 'failed' ? 'failed' : 'done' });
       Object.assign(item, ended);
       return;
     }
     case 'transcript-compacted':
       return push({ type: 'note', title: SUMMARY, text: event.message.text });
+    case 'undo-changed':
+      return push({ type: 'mark', text: `undo of ${event.tool}: ${event.state}${event.message ? `: ${event.message}` : ''}` });
     case 'run-paused':
       return push({ type: 'mark', text: 'paused' });
     case 'run-resumed':

@@ -68,7 +68,7 @@ function Fields({ form }) {
 function readForm(as, data, request) {
   const result = (text) => parseJson(text, 'The result is JSON.');
   if (as === 'edit') return { arguments: readArguments(data.get('arguments')) };
-  if (as === 'raise') return { arguments: { [data.get('limit')]: readNumber(data.get('amount'), data.get('limit')) } };
+  if (as === 'raise') return { arguments: { [data.get('limit')]: readNumber(data.get('amount'), data.get('limit')) * unitOf(data.get('limit')) } };
   if (as === 'some') return { actions: data.getAll('action') };
   if (as === 'happened') return { result: result(data.get('result')) };
   if (as === 'answer' && request.form) return { result: readFields(request.form, (at) => data.getAll(`field ${at}`)) };
@@ -76,6 +76,9 @@ function readForm(as, data, request) {
   if (as === 'answer') return { result: data.get('isJson') ? result(text) : text };
   return {};
 }
+
+/** The time of a limit is given in minutes; every other limit as it is. */
+const unitOf = (limit) => (limit === 'wallMs' ? 60_000 : 1);
 
 function readArguments(text) {
   const problem = 'Arguments are one JSON object.';
@@ -112,7 +115,7 @@ function Form({ as, request, onDone, onBack }) {
     ${
       as === 'raise' &&
       html`<input type="hidden" name="limit" value=${request.limit.name} />
-        <label>Raise ${request.limit.name} by<input ref=${first} name="amount" type="number" min="0" step="any" required /></label>`
+        <label>Raise ${request.limit.name === 'wallMs' ? 'the time by (minutes)' : `${request.limit.name} by`}<input ref=${first} name="amount" type="number" min="0" step="any" required /></label>`
     }
     ${
       as === 'some' &&

@@ -83,7 +83,7 @@ function toneOf(item) {
 /** One step with its place in time. */
 function Step({ item, view, now, isChosen, onChoose }) {
   if (item.type === 'turn') return item.turn === 1 ? null : html`<li class="turn">turn ${item.turn}</li>`;
-  if (item.type === 'mark') return html`<li class="turn">${item.text}</li>`;
+  if (item.type === 'mark') return html`<li class="turn">${visible(item.text)}</li>`;
   const end = view.end ?? now;
   const whole = Math.max(1, end - view.start);
   const to = item.to ?? end;

@@ -140,6 +140,7 @@ export type {
   RequestedGrant,
   RefusalReason,
   DecisionKind,
+  ExecutedCall,
   LimitReached,
   Request,
   RequestKind,
@@ -179,6 +180,7 @@ export type {
 } from './core/transcript/outcome.js';
 export type {
   Archived,
+  CancelRequest,
   MessageRange,
   RunStatus,
   RunPhase,

@@ -140,15 +140,26 @@ export async function agentLack(
   return `This configuration does not have agent "${visible(agent)}": start the program that has it`;
 }
 
-/** Returns how to start a worker for a run, as a sentence without a period. */
-export async function startHint(context: CliContext, run: RunReading): Promise<string> {
+/**
+ * Returns how to start a worker for a run, as a sentence without a period: a command, or the program to
+ * start if a worker of this configuration would block the run.
+ */
+export async function workerHint(
+  context: CliContext,
+  run: Pick<RunReading, 'agent' | 'taskQueue'>,
+): Promise<string> {
   const lack = await agentLack(context, run);
-  if (lack !== null) return lack;
-  const worker = await nextCommandFor(context, run, ['worker']);
+  return lack ?? `Start one with: ${await nextCommandFor(context, run, ['worker'])}`;
+}
+
+/** Returns how to start a worker for a run, and how to follow the run as well, as a sentence without a period. */
+export async function startHint(context: CliContext, run: RunReading): Promise<string> {
+  const start = await workerHint(context, run);
+  if ((await agentLack(context, run)) !== null) return start;
   // `attach` does not stay with a run that has ended, such as the source of a fork, or that is idle.
-  if (endOfRun(run) !== null || nextTarget(run.view) === null) return `Start one with: ${worker}`;
+  if (endOfRun(run) !== null || nextTarget(run.view) === null) return start;
   const attach = await nextCommandFor(context, run, ['attach', run.id]);
-  return `Start one with: ${worker}  (or, to follow the run as well: ${attach})`;
+  return `${start}  (or, to follow the run as well: ${attach})`;
 }
 
 /** Where an agent is to run. */

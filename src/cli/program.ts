@@ -2,6 +2,7 @@ import { Command as Program, type Command as Entry } from 'commander';
 import { printable } from '../core/text/text.js';
 import { ownVersion } from '../storage/files.js';
 import type { Command, Listed, ListedGroup } from './context.js';
+import { withOptionHint } from './input/option-hints.js';
 import { withOptions } from './input/options.js';
 
 /** Runs a command. `entry` holds the parsed options, `options` the command's own by name. */
@@ -28,7 +29,7 @@ const SCHEDULE_COMMANDS: ListedGroup = {
     },
     trigger: {
       summary: 'fire a schedule now',
-      load: async () => (await import('./schedule/commands.js')).triggerSchedule,
+      load: async () => (await import('./schedule/trigger.js')).triggerSchedule,
     },
     update: {
       summary: 'change what a schedule does, and when',
@@ -270,6 +271,8 @@ function registerCommand(entry: Entry, command: Command<never>, runner: Runner):
   command.declare?.(entry);
   const names = [...pathTo(entry), entry.usage()].join(' ');
   entry.showHelpAfterError(`(usage: ${names}; --help explains it)`);
+  const fail = entry.error.bind(entry);
+  entry.error = (message, options) => fail(withOptionHint(message, entry), options);
   entry.action(async () => {
     const given = entry.registeredArguments.map((argument) => toCamelCase(argument.name()));
     const values = given.map((name, index) => [name, entry.processedArgs[index]]);

@@ -1,8 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import { type Client, WorkflowNotFoundError } from '@temporalio/client';
 import type { LimitOptions } from '../core/definition/definition.js';
 import type { Typed, TypedPrompts } from '../core/definition/agent-types.js';
 import { InputError } from '../core/errors.js';
+import { cancelReason } from '../history/decode-event.js';
 import { describeRun } from '../history/read-run.js';
+import { GRPC, grpcCode } from '../temporal/grpc.js';
 import type { EffectiveLimits } from '../core/state/state.js';
 import type { Json } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
@@ -63,7 +66,7 @@ export interface ControlMethods {
    */
   resume(run: RunLike<unknown>, options?: DecisionOptions): Promise<void>;
   /**
-   * Requests that Temporal cancel the run. Has no effect on a run that has ended.
+   * Requests that Temporal cancel the run, under the client's `by`. Has no effect on a run that has ended.
    *
    * @example
    * ```ts
@@ -364,13 +367,33 @@ export interface DecisionMethods {
   resumeAll(options: AllRunsOptions): Promise<AllRunsResult>;
 }
 
-/** Requests that Temporal cancel a run; has no effect if the run has ended or ends in the meantime. */
-export async function cancelRun(client: Client, id: string): Promise<void> {
+/**
+ * Requests that Temporal cancel a run; has no effect if the run has ended or ends in the meantime. `by`:
+ * who requests it, for its history.
+ */
+export async function cancelRun(client: Client, id: string, by?: string): Promise<void> {
   await describeRun(client, id);
-  await client.workflow
-    .getHandle(id)
-    .cancel()
-    .catch((error: unknown) => {
-      if (!(error instanceof WorkflowNotFoundError)) throw error;
-    });
+  await requestCancel(client, id, by);
+}
+
+/**
+ * Requests that Temporal cancel a run, and records who does so. Returns whether the server has an open run
+ * with this id. The SDK sends no reason.
+ */
+export async function requestCancel(client: Client, id: string, by?: string): Promise<boolean> {
+  const { namespace, identity } = client.options;
+  const request = {
+    namespace,
+    identity,
+    requestId: randomUUID(),
+    workflowExecution: { workflowId: id },
+    ...(by !== undefined && { reason: cancelReason(by) }),
+  };
+  try {
+    await client.workflowService.requestCancelWorkflowExecution(request);
+    return true;
+  } catch (error) {
+    if (grpcCode(error) !== GRPC.notFound) throw error;
+    return false;
+  }
 }

@@ -3,7 +3,7 @@ import { InputError } from '../core/errors.js';
 import { addUsage } from '../core/rules/spending.js';
 import { nothingSpent } from '../core/state/turn.js';
 import type { Usage } from '../core/transcript/outcome.js';
-import { readRun } from '../history/read-run.js';
+import { readRun, type RunReading } from '../history/read-run.js';
 import type { Archive } from '../storage/blob-store.js';
 import { type OptionSchemas, checkOptions } from '../validation/check-options.js';
 import { mapAsReady } from './batch.js';
@@ -11,9 +11,10 @@ import type { PerdureClient } from './client-types.js';
 import { type ClientParts, partsOfClient } from './create-client.js';
 import { type ListFilter, assertListFilter } from './list-filter.js';
 import { listRuns } from './list.js';
-import { usageWithResets } from './reset-usage.js';
 import type { RunRow } from './run-row.js';
 import { toRunStatus } from './status.js';
+import { project } from '../history/projection.js';
+import { previousRunId, readSegment } from '../history/segments.js';
 
 /** What costs are added up for. */
 const COST_GROUPS = ['agent', 'tenant', 'tag'] as const;
@@ -186,3 +187,73 @@ function hasTokens({ inputTokens, outputTokens }: Pick<Usage, 'inputTokens' | 'o
 }
 
 const NOTHING: Usage = { ...nothingSpent(null).usage, costUsd: 0 };
+
+/** A run as a list has it, and what it has used. */
+interface UsedRun {
+  readonly id: string;
+  /** The run id of its newest segment. */
+  readonly runId: string;
+  readonly usage: Usage;
+}
+
+/**
+ * Returns what a run has used that was reset with Temporal's own tools: the history of each of its
+ * executions repeats the events before its reset, which count once.
+ */
+async function usageWithResets(
+  parts: Pick<ClientParts, 'client' | 'archive'>,
+  executions: readonly UsedRun[],
+): Promise<Usage> {
+  const read = executions.map(async ({ id, runId, usage }) => {
+    const run = await readRun(parts.client, id, { archive: parts.archive, segment: runId });
+    return { usage, reset: await lastReset(parts, run) };
+  });
+  const byReset = (await Promise.all(read)).toSorted(
+    (a, b) => (a.reset?.at ?? 0) - (b.reset?.at ?? 0),
+  );
+  return byReset.reduce<Usage>(
+    (sum, { usage, reset }, index) => {
+      // What the oldest one repeats is in no other.
+      const { costUsd: cost, ...used } = index === 0 ? usage : minus(usage, reset?.usage ?? null);
+      return addUsage(sum, { used, cost });
+    },
+    { ...nothingSpent(null).usage, costUsd: 0 },
+  );
+}
+
+/** Returns when a run was reset last, which may be in an earlier segment, and what it had used before; null if never. */
+async function lastReset(
+  { client, archive }: Pick<ClientParts, 'client' | 'archive'>,
+  { id, ...newest }: Pick<RunReading, 'id' | 'history' | 'events'>,
+): Promise<{ readonly at: number; readonly usage: Usage | null } | null> {
+  let segment: Pick<RunReading, 'history' | 'events'> | null = newest;
+  while (segment !== null) {
+    const { history, events } = segment;
+    const index = (history.events ?? []).findLastIndex(
+      (event) => event.workflowTaskFailedEventAttributes?.baseRunId,
+    );
+    if (index !== -1) {
+      const usage = project(events.slice(0, index)).state?.total.usage ?? null;
+      return { at: events[index]?.at ?? 0, usage };
+    }
+    const runId = previousRunId(events);
+    segment = runId === '' ? null : await readSegment(client, { id, runId, archive });
+  }
+  return null;
+}
+
+function minus(usage: Usage, part: Usage | null): Usage {
+  if (part === null) return usage;
+  const written = (usage.cacheWriteTokens ?? 0) - (part.cacheWriteTokens ?? 0);
+  const reasoned = (usage.reasoningTokens ?? 0) - (part.reasoningTokens ?? 0);
+  const isKnown = usage.costUsd !== null && part.costUsd !== null;
+  return {
+    inputTokens: usage.inputTokens - part.inputTokens,
+    outputTokens: usage.outputTokens - part.outputTokens,
+    cachedTokens: usage.cachedTokens - part.cachedTokens,
+    ...(written > 0 && { cacheWriteTokens: written }),
+    ...(reasoned > 0 && { reasoningTokens: reasoned }),
+    costUsd: isKnown ? (usage.costUsd ?? 0) - (part.costUsd ?? 0) : usage.costUsd,
+    ...(usage.estimated && { estimated: true as const }),
+  };
+}

@@ -31,7 +31,9 @@ export function controlMethods(client: Client, withBy: WithBy): ControlMethods {
   function cancel(run: RunLike<unknown>): Promise<void>;
   function cancel(run: RunLike<unknown>, options: CancelOptions): Promise<number>;
   async function cancel(run: RunLike<unknown>, options?: CancelOptions): Promise<number | void> {
-    if (options === undefined) return await cancelRun(client, await storedId(client, run));
+    if (options === undefined) {
+      return await cancelRun(client, await storedId(client, run), withBy('cancel').by);
+    }
     const { turn, ...rest } = { ...options, ...withBy('cancel', options) };
     const id = await storedId(client, run);
     return await cancelTurn(client, id, { ...rest, ...(turn !== true && { turn }) });

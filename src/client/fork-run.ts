@@ -77,7 +77,7 @@ export async function forkRun<Output>(
   }
   if (typeof at === 'number' && at > total) {
     throw new InputError(
-      `fork.at: expected at most ${total}, the messages of run "${visible(source)}"; got ${at}`,
+      `fork.at: expected at most ${total}, the messages of run "${visible(source)}", got ${at}`,
     );
   }
   const name = agent === undefined ? run.agent : agentName(agent);

@@ -269,8 +269,9 @@ export async function readStatus(
   client: Client,
   run: RunReading,
   now: number,
+  by?: string,
 ): Promise<ReadStatus> {
-  const status = toRunStatus(run, now);
+  const status = toRunStatus(run, now, by);
   const { id, description } = run;
   if (description === null || !awaitsAgent(run.view)) return status;
   const below = await requestsBelow(client, { id, description });
@@ -331,25 +332,35 @@ export async function withAllArguments(
 export function decidedText(
   { id: run, ...decided }: Pick<RunStatus, 'id' | 'decisions'>,
   name: string,
+  formatTime?: (at: number) => string,
 ): string | null {
   const { request = name } = decisionOn(decided, name) ?? {};
-  const text = decisionText(decided, name);
+  const text = decisionText(decided, name, formatTime);
   if (text === null) return null;
-  return `request: ${visible(request)} of run ${visible(run)} ${text}, and cannot be decided again`;
+  const again = text.startsWith('expired') ? 'can no longer be decided' : 'cannot be decided again';
+  return `request: ${visible(request)} of run ${visible(run)} ${text}, and ${again}`;
 }
 
 /**
  * Returns what was decided about a request, such as `was decided by ann (deny) at …`; null if the
- * run does not know of such a decision.
+ * run does not know of such a decision. `formatTime`: formats a Unix time in ms; default: in ISO 8601.
  */
-export function decisionText(decided: Pick<RunStatus, 'decisions'>, name: string): string | null {
+export function decisionText(
+  decided: Pick<RunStatus, 'decisions'>,
+  name: string,
+  formatTime: (at: number) => string = isoTime,
+): string | null {
   const made = decisionOn(decided, name);
   if (made?.as === undefined) return null;
   const { as, by, at } = made;
-  const when = new Date(at).toISOString().replace(/\.\d+Z$/, 'Z');
+  const when = formatTime(at);
   if (as === 'expired')
     return `expired${by === undefined ? '' : ` by ${actorText(made)}`} at ${when}`;
   return `was decided by ${actorText(made)} (${as}) at ${when}`;
+}
+
+function isoTime(at: number): string {
+  return new Date(at).toISOString().replace(/\.\d+Z$/, 'Z');
 }
 
 /** Returns the newest accepted decision about a request, by its id or that of its call. */
@@ -364,9 +375,10 @@ function decisionOn({ decisions = [] }: Pick<RunStatus, 'decisions'>, name: stri
 export function noRequest(
   run: string,
   id: string,
-  { pending }: Pick<RunStatus, 'pending'>,
+  { pending, cancel }: Pick<RunStatus, 'pending' | 'cancel'>,
 ): string {
   const open = pending.map((one) => one.id).join(', ');
-  const known = open === '' ? 'it has no open request' : `its open requests are ${open}`;
+  const none = cancel === undefined ? 'it has no open request' : 'its cancel is requested';
+  const known = open === '' ? none : `its open requests are ${open}`;
   return `request: expected an open request of run ${visible(run)}, got ${visible(id)}; ${known}`;
 }

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import { InputError, NoRunError, ResultLostError } from '../core/errors.js';
 import { type StateStatus, finalOutcome, runStatus } from '../core/run/status.js';
-import { type RunStatus, isOpenStatus } from '../core/state/status.js';
+import { type CancelRequest, type RunStatus, isOpenStatus } from '../core/state/status.js';
 import { visible } from '../core/state/summaries.js';
 import { nothingSpent } from '../core/state/turn.js';
 import { isObject } from '../core/text/json.js';
@@ -34,15 +34,20 @@ import { resolveTaskQueue } from '../temporal/task-queue.js';
 
 /**
  * Returns what the query `status` would return, computed from the description and the history. It
- * needs no worker, and it also works for runs that have ended. `now` is the Unix time in ms.
+ * needs no worker, and it also works for runs that have ended. `now` is the Unix time in ms. `by`: the name
+ * under which the reader's commands decide; absent: unknown.
  */
-export function toRunStatus(run: RunReading, now: number): RunStatus {
+export function toRunStatus(run: RunReading, now: number, by?: string): RunStatus {
   const { id, runId, view, events, description } = run;
   const end = endOfRun(run);
   const status: StateStatus =
     view.state === null
       ? notBegun(run)
-      : runStatus(view.state, { ended: end?.outcome ?? finalOutcome(view.state), run: id });
+      : runStatus(view.state, {
+          ended: end?.outcome ?? finalOutcome(view.state),
+          run: id,
+          reader: { by, now },
+        });
   const work = pendingWork(description);
   const common = {
     ...status,
@@ -60,10 +65,12 @@ export function toRunStatus(run: RunReading, now: number): RunStatus {
     ...common,
     ...(end !== null && { status: 'done', reason: end.reason }),
     ...(isHeld && { status: 'paused' }),
+    // The cancel comes before any decision that would still be sent.
+    ...(isCancelling && { pending: [] }),
+    ...(view.cancelRequested && view.cancel && { cancel: view.cancel }),
     message:
       (end === null ? (writtenByNewer(events) ?? stuckMessage(work, run.history)) : null) ??
-      status.message ??
-      (isCancelling ? 'a cancel is requested' : null),
+      (isCancelling ? cancelingText(view.cancel) : status.message),
     doing: currentActivity({ view, work }, now),
     ...(inFlight.length > 0 && { inFlight }),
   };
@@ -84,6 +91,11 @@ function namesOf({
 
 /** After this many failures in a row, the cause is probably not just a worker that was killed. */
 const STUCK_FAILURES = 2;
+
+function cancelingText({ by }: Partial<CancelRequest> = {}): string {
+  const who = by === undefined ? '' : ` by ${visible(by)}`;
+  return `a cancel is requested${who}; the run ends when a worker carries it out`;
+}
 
 /** The characters of a worker's error that a status shows. */
 const MAX_ERROR = 300;

@@ -10,14 +10,14 @@ type Resting = Pick<RunStatus, 'status' | 'pending' | 'outcome' | 'queued'>;
 type Known = Resting & Pick<RunStatus, 'id' | 'runId' | 'historyLength'>;
 
 /**
- * Whether a turn goes on only after someone has acted: decided, sent a message, resumed the run, or fixed
- * what blocks it. A decision that is being checked needs no one else.
+ * Whether a turn goes on only after someone has acted: decided, sent a message, or resumed the run. A
+ * decision that is being checked needs no one else, and a blocked run keeps trying.
  */
 function isResting({ status, pending, outcome, queued }: Resting): boolean {
   // After the end of its newest turn, a run waits, but that turn has its result.
   if (outcome !== null && queued === 0) return false;
   if (status === 'waiting_decision') return pending.some(({ checking }) => checking !== true);
-  return status === 'waiting_message' || status === 'blocked' || status === 'paused';
+  return status === 'waiting_message' || status === 'paused';
 }
 
 /**

@@ -176,7 +176,13 @@ describe('cancel --turn', () => {
     expect(end.code).toBe(0);
     expect((await untilStatus(handle, 'waiting_message')).turn).toBe(1);
     const none = does(cancel, { id, turn: true });
-    await expect(none).rejects.toThrow('no turn is under way');
+    await expect(none).rejects.toThrow(
+      `no turn is under way in run ${id}: turn 1 is canceled already, and the run waits for a message`,
+    );
+    await expect(none).rejects.toThrow(
+      /Send it the next message with: .* send run-.*\n.*close run-/,
+    );
+    await expect(none).rejects.toThrow(/Cancel it as a whole with: .* cancel run-/);
   });
 
   test('with --detach requests the cancellation and returns', async () => {
@@ -280,11 +286,20 @@ describe('limits', () => {
   });
 
   test.each([
-    [['--limit', 'steps=0'], 'Expected a positive whole number, or none for no limit, got 0.'],
-    [['--limit', 'run.tokens=1.5'], 'Expected a positive whole number, or none for no limit'],
-    [['--limit', 'cost-usd=-1'], 'Expected a positive number, or none for no limit, got -1.'],
-    [['--limit', 'steps=many'], 'Expected a positive whole number, or none for no limit'],
-    [['--limit', 'wall=NaN'], 'Expected a duration such as 10m, or none for no limit, got NaN.'],
+    [
+      ['--limit', 'steps=0'],
+      'Expected a positive whole number, got 0; --limit also takes none, for no limit.',
+    ],
+    [['--limit', 'run.tokens=1.5'], 'Expected a positive whole number, got '],
+    [
+      ['--limit', 'cost-usd=-1'],
+      'Expected a positive number, got -1; --limit also takes none, for no limit.',
+    ],
+    [['--limit', 'steps=many'], 'Expected a positive whole number, got '],
+    [
+      ['--limit', 'wall=NaN'],
+      'Expected a duration such as 10m, got NaN; --limit also takes none, for no limit.',
+    ],
     [['--limit', 'steps'], 'Expected NAME=VALUE, such as steps=20'],
     [['--limits', 'steps=3'], 'Did you mean --limit'],
   ])('%j is refused as usage', async (args, why) => {

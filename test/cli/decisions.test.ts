@@ -3,8 +3,10 @@ import type { WorkflowHandle } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { answer, edit } from '../../src/cli/commands/approve.js';
-import { cancel, resume } from '../../src/cli/commands/pause.js';
+import { answer, approve, edit } from '../../src/cli/commands/approve.js';
+import { attach } from '../../src/cli/commands/run.js';
+import { send } from '../../src/cli/commands/send.js';
+import { cancel, close, pause, resume } from '../../src/cli/commands/pause.js';
 import { resolve } from '../../src/cli/commands/limits.js';
 import type { Command } from '../../src/cli/context.js';
 import type { RunStatus } from '../../src/core/state/status.js';
@@ -64,7 +66,7 @@ afterAll(async () => {
   await rig.close();
 });
 
-async function decide<Options extends { readonly id: string }>(
+async function decide<Options extends { readonly id?: string }>(
   command: Command<Options>,
   options: Options,
   how: { readonly json?: boolean } = {},
@@ -138,6 +140,83 @@ describe('resolve', () => {
   });
 });
 
+test('words that refuse a call are not its result, and the command that denies is named', async () => {
+  const handle = await started('refund', 'waiting_decision');
+  const id = handle.workflowId;
+  const [request] = (await handle.query<RunStatus>('status')).pending;
+  const seen = `--digest ${request?.digest.slice(0, 12)}`;
+  const given = { id, request: 'r1' };
+  const place = '[^;]*';
+  for (const [text, note] of [
+    ['no, because it is late', " --note 'because it is late'"],
+    ['no because it is late', " --note 'because it is late'"],
+    ['Reject: too much', " --note 'too much'"],
+    ['no way', " --note 'no way'"],
+    ['deny.', ''],
+  ] as const) {
+    await expect(decide(answer, { ...given, text: text.split(' ') })).rejects.toThrow(
+      new RegExp(
+        `^text: expected no refusal, got "${text}"; refuse the request with: .* deny ${id} r1 ${seen}${note} --${place}; ` +
+          `if the result of the call is this text, give it as JSON: .* answer ${id} r1 ${seen} --result '"${text}"' --${place}$`,
+      ),
+    );
+  }
+  await expect(decide(send, { id, message: ['no,', 'too', 'late'], wait: true })).rejects.toThrow(
+    new RegExp(
+      `got "no, too late"; deny the request with: .* deny ${id} r1 ${seen} --note 'too late'`,
+    ),
+  );
+  const { stderr } = await decide(answer, { ...given, text: [], result: 'no way' });
+  expect(stderr).toContain(': answer; ');
+  expect((await rig.end(handle)).outcome.answer).toContain('no way');
+});
+
+test('without a digest, the named command decides the same', async () => {
+  const handle = await started('refund', 'waiting_decision');
+  const id = handle.workflowId;
+  const [request] = (await handle.query<RunStatus>('status')).pending;
+  const seen = `--digest ${request?.digest.slice(0, 12)}`;
+  const given = { id, request: 'r1' };
+  const named = async (decided: Promise<CommandOutput>): Promise<string> =>
+    await decided.then(
+      () => 'decided',
+      (error: unknown) => / run: (?:npx )?perdure (.*?) --address/.exec(String(error))?.[1] ?? '',
+    );
+  const where = { op: 'under', path: 'euros', value: 50 };
+  expect(await named(decide(approve, { ...given, grant: 'same_call', by: 'kim' }))).toBe(
+    `approve ${id} r1 ${seen} --grant same_call --by kim`,
+  );
+  expect(await named(decide(approve, { ...given, grant: 'tool', where }))).toBe(
+    `approve ${id} r1 ${seen} --grant tool --where '${JSON.stringify(where)}'`,
+  );
+  expect(await named(decide(edit, { ...given, arguments: { euros: 20 } }))).toBe(
+    `edit ${id} r1 ${seen} --arguments '{"euros":20}'`,
+  );
+  const some = { id, call: 'r1', as: 'some', actions: 'a1,a3', note: 'not the rest' } as const;
+  // A call is no plan, so a digest would not help.
+  const refusal = '(not_offered): as: expected one of approve, deny, edit';
+  await expect(decide(resolve, some)).rejects.toThrow(refusal);
+  await expect(decide(approve, { ...given, some: true })).rejects.toThrow(refusal);
+  await handle.cancel();
+  await rig.end(handle);
+});
+
+test('a paused run with an approved call is left with how to resume it', async () => {
+  const handle = await started('refund', 'waiting_decision');
+  const id = handle.workflowId;
+  const [request] = (await handle.query<RunStatus>('status')).pending;
+  await decide(pause, { id });
+  await decide(approve, { id, request: 'r1', digest: request?.digest ?? '' });
+  for (const wait of [false, true]) {
+    const { code, stderr } = await decide(attach, { id, wait });
+    expect(stderr).toMatch(/^paused: nothing new starts$/m);
+    expect(stderr).toMatch(/It is paused\. Resume it with: .* resume run-/);
+    expect(code).toBe(3);
+  }
+  await decide(resume, { id });
+  expect((await rig.end(handle)).outcome.answer).toContain('refunded 60');
+});
+
 test('an edit waits for its check, and fails if that refuses it', async () => {
   const handle = await started('refund', 'waiting_decision');
   const id = handle.workflowId;
@@ -177,6 +256,25 @@ test('a decision that no worker checks blocks the next one, which names the comm
   expect((await decide(answer, given)).stderr).toContain('a worker checks the decision');
   await expect(decide(answer, given)).rejects.toThrow(
     /\(checking\): another decision about r1 waits for a worker to check it; .*; no worker is running\. This configuration does not have agent .*: start the program that has it\. See: /,
+  );
+  await handle.terminate();
+});
+
+test.each([pause, resume])(
+  'an agent that does not exist is named with the nearest one',
+  async (what) => {
+    await expect(decide(what, { all: true, agent: 'fils' })).rejects.toThrow(
+      '--agent: neither the configuration nor a run has agent "fils" (nearest: files); correct the name',
+    );
+  },
+);
+
+test('close says that a task run ends with its turn, and how to follow it', async () => {
+  const { id, handle } = await orphan();
+  await expect(decide(close, { id })).rejects.toThrow(
+    new RegExp(
+      `^id: expected an open run, got ${id}, a task run, which ends with its turn; follow it with: .* attach ${id} `,
+    ),
   );
   await handle.terminate();
 });

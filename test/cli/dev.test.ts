@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { access, mkdir, mkdtemp, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { describe, expect, inject, test } from 'vitest';
+import { describe, expect, inject, onTestFinished, test } from 'vitest';
 import { commandLine, type RunningCommand } from '../support/command.js';
 
 const address = inject('temporalAddress');
@@ -93,5 +94,39 @@ describe('dev', () => {
     expect(workerPid(stderr)).not.toBe(first);
     expect(stderr).not.toContain('intruder');
     await expect(access(join(folder, 'executed'))).rejects.toThrow('ENOENT');
+  });
+
+  test('has a console of its own beside that of another project', async () => {
+    const both: RunningCommand[] = [];
+    for (const name of ['one', 'two']) {
+      const running = dev(await devFolder(name));
+      both.push(running);
+      await running.prints('Console: http://127.0.0.1:');
+    }
+    const urls = both.map((running) => /^Console: (\S+)$/m.exec(running.stderr())?.[1]);
+    expect(new Set(urls).size).toBe(2);
+    for (const { child } of both) child.kill('SIGINT');
+    await Promise.all(both.map(({ ended }) => ended));
+  });
+
+  test('takes another port if one that starts at the same time has the usual one, and keeps it', async () => {
+    const folder = await devFolder('late');
+    const running = dev(folder);
+    // It has found the port free, and its worker does not listen yet.
+    await running.prints('The worker restarts when');
+    const other = createServer().listen(8_788, '127.0.0.1');
+    // Another test may have the port; then it was not found free.
+    other.once('error', () => undefined);
+    onTestFinished(() => void other.close());
+    await running.prints('Console: http://127.0.0.1:');
+    await writeFile(join(folder, 'prompts', 'greet.ts'), `export const instructions = 'hi';\n`);
+    await running.prints('prompts/greet.ts has changed.');
+    const urls = () => [...running.stderr().matchAll(/^Console: (\S+)$/gm)].map(([, url]) => url);
+    await expect.poll(urls, { timeout: 30_000 }).toHaveLength(2);
+    expect(new Set(urls()).size).toBe(1);
+    expect(urls()[0]).not.toMatch(/:8788$/);
+    expect(running.stderr()).not.toContain('No console');
+    running.child.kill('SIGINT');
+    await running.ended;
   });
 });

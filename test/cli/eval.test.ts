@@ -123,8 +123,13 @@ describe('the commands call the model that they are given', () => {
     expect(stdout).not.toContain('worker');
     const missing = { folder: join(home, 'nofolder'), model: 'demo' };
     await expect(runInProcess(evaluation, missing, place)).rejects.toThrow(
-      `<folder>: expected a readable folder of recordings, got "${missing.folder}", which does not exist`,
+      `folder: expected a readable folder of recordings, got "${missing.folder}", which does not exist`,
     );
+    const none = { ...missing, runs: 0 };
+    await expect(runInProcess(evaluation, none, place)).rejects.toMatchObject({
+      name: 'UsageError',
+      message: expect.stringMatching(/^--runs: expected /) as unknown,
+    });
     await rm(home, { recursive: true });
   });
 
@@ -135,7 +140,7 @@ describe('the commands call the model that they are given', () => {
     await writeFile(junit, '<testsuites>of yesterday</testsuites>');
     const options = { folder: home, model: 'tiny', junit };
     await expect(runInProcess(evaluation, options, { home, config })).rejects.toThrow(
-      '<folder>: expected recordings',
+      'folder: expected recordings',
     );
     const xml = await readFile(junit, 'utf8');
     expect(xml).toContain('<testsuite name="perdure eval tiny" tests="1" failures="0" errors="1"');
@@ -201,7 +206,7 @@ describe('the commands call the model that they are given', () => {
     const { stdout, code } = await runInProcess(rerunCommand, { file }, place);
     expect(stdout.split('\n')).toEqual([
       `${good}: same`,
-      expect.stringMatching(/broken\.json: error: .*expected JSON as perdure record writes it/),
+      expect.stringMatching(/broken\.json: error: .*expected JSON as `record` writes it/),
       expect.stringMatching(/foreign\.json: error: agent: expected one of .*, got "stranger"/),
       `${other}: same`,
     ]);

@@ -40,8 +40,8 @@ describe('the command fork', () => {
     );
     const output = await perdure('transcript', id);
     expect(output.stdout.match(/^#.*?(?= ·)/gm)).toEqual([
-      '#0 user (unverified:os-user:' + userInfo().username + ')',
-      '#1 user (unverified:os-user:' + userInfo().username + ')',
+      '#0 user (os-user:' + userInfo().username + ' (not verified))',
+      '#1 user (os-user:' + userInfo().username + ' (not verified))',
       '#2 model',
     ]);
     expect(output.stderr).toContain(`The messages before #1 come from run ${source}`);

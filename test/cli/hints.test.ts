@@ -4,6 +4,7 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { runnableTextElsewhere } from '../../src/cli/reports/next-command.js';
 import { osUser } from '../../src/cli/input/option-parsers.js';
+import { actorText } from '../../src/core/state/summaries.js';
 import { askPerson } from '../../src/tools/built-in/workflow-tools.js';
 import { commandLine, type CommandEnd } from '../support/command.js';
 import { createDesk, type Desk } from '../support/requests.js';
@@ -34,21 +35,22 @@ const pay = defineTool({
   },
 });
 const base = { instructions: 'x', model: 'script', tools: [book, pay, askPerson()] };
+const agents = [
+  defineAgent({ ...base, name: 'clerk' }),
+  defineAgent({ ...base, name: 'files' }),
+  defineAgent({
+    ...base,
+    name: 'guarded',
+    rules: [{ tool: 'pay', then: 'ask', deciders: 'not_requester' }],
+  }),
+  defineAgent({ ...base, name: 'steps', limits: { steps: 1 }, onLimit: 'ask' }),
+  defineAgent({ ...base, name: 'calls', limits: { toolCalls: 1 }, onLimit: 'ask' }),
+];
 
 beforeAll(async () => {
   desk = await createDesk();
   program = await commandLine();
-  await desk.work([
-    defineAgent({ ...base, name: 'clerk' }),
-    defineAgent({ ...base, name: 'files' }),
-    defineAgent({
-      ...base,
-      name: 'guarded',
-      rules: [{ tool: 'pay', then: 'ask', deciders: 'not_requester' }],
-    }),
-    defineAgent({ ...base, name: 'steps', limits: { steps: 1 }, onLimit: 'ask' }),
-    defineAgent({ ...base, name: 'calls', limits: { toolCalls: 1 }, onLimit: 'ask' }),
-  ]);
+  await desk.work(agents);
 });
 beforeEach(() => desk.reset());
 afterAll(async () => await desk.close());
@@ -108,6 +110,43 @@ describe('at a limit', () => {
     expect((await desk.end(handle)).outcome).toMatchObject({ status: 'completed' });
   });
 
+  test('a raise with a digest counts once, and with no other digest', async () => {
+    desk.script([[{ book: { room: '1' } }], [{ book: { room: '2' } }], 'Done.']);
+    const { handle, requests } = await desk.asked({ agent: 'steps', message: 'go' });
+    const digest = requests[0]?.digest ?? '';
+    await desk.rig.stopWorkers();
+    const id = handle.workflowId;
+    const place = ['--address', inject('temporalAddress'), '--task-queue', desk.rig.taskQueue];
+    const raise = async (given: string) =>
+      await type(['limits', id, ...place, '--add', 'steps=9', '--digest', given]);
+    const other = ['limits', id, ...place, '--add', 'tool-calls=9', '--digest', digest];
+    expect((await type(other)).stderr).toContain('--digest: request r1 is about steps; give --add');
+    expect((await raise(digest)).stderr).toContain('raise');
+    const again =
+      /--digest: request r1 of run \S+ was decided by .* \(raise\) at .*; omit --digest/;
+    expect((await raise(digest)).stderr).toMatch(again);
+    expect((await raise('123456789012')).stderr).toMatch(again);
+    await desk.work(agents);
+    expect((await desk.end(handle)).outcome).toMatchObject({ status: 'completed', steps: 3 });
+  });
+
+  test('a decision of another kind is refused before it is asked for a digest, with what raises it', async () => {
+    desk.script([{ book: { room: '1' } }, { book: { room: '2' } }, 'Done.']);
+    const handle = await desk.rig.start({ agent: 'steps', message: 'go' });
+    await desk.statusWhere(handle, ({ pending }) => pending.length === 1);
+    const place = ['--address', inject('temporalAddress'), '--task-queue', desk.rig.taskQueue];
+    const { code, stderr } = await type(['approve', handle.workflowId, 'r1', ...place]);
+    expect(code).toBe(1);
+    expect(stderr).toContain(
+      '(not_offered): as: expected one of raise, stop for r1, got "approve"',
+    );
+    expect(stderr).toMatch(
+      /; raise the limit with: npx perdure limits \S+ --add steps=N --digest /,
+    );
+    expect(stderr).not.toContain('after reading it');
+    await handle.terminate();
+  });
+
   test('new limits release the run, or say that they do not', async () => {
     desk.script([[{ book: { room: '1' } }], [{ book: { room: '2' } }], 'Done.']);
     const { handle } = await desk.asked({ agent: 'steps', message: 'go' });
@@ -138,7 +177,17 @@ test('an open run can be undone, messaged, and closed as shown; after its end, o
   // The second booking is in time, but no workflow is left to undo it.
   expect([...(await hintsOf(id)).keys()]).toEqual(['transcript']);
   expect(await statusOf(id)).not.toContain('possible for');
-  await follow(id, 'transcript');
+  const who = `by ${actorText({ by: osUser() })}`;
+  const { stdout } = await follow(id, 'transcript');
+  const [first, second] = stdout.match(/→ book .*$/gm) ?? [];
+  expect(first).toMatch(/"room":"1"/);
+  expect(first?.endsWith(` · undone ${who}`)).toBe(true);
+  expect(second).not.toContain('undo');
+  const place = ['--address', inject('temporalAddress'), '--task-queue', desk.rig.taskQueue];
+  const calls = await type(['transcript', id, '--calls', ...place]);
+  expect(calls.stdout).toContain(`undone ${who}\n`);
+  const { undos } = JSON.parse((await type(['transcript', id, '--json', ...place])).stdout);
+  expect(undos).toMatchObject([{ tool: 'book', state: 'undone', by: osUser() }]);
 });
 
 test('a paused run with a request can be resumed and decided as shown', async () => {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test, vi } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { answer, approve, deny, edit } from '../../src/cli/commands/approve.js';
@@ -37,8 +37,7 @@ const model: Model = {
   },
 };
 
-beforeAll(async () => {
-  rig = await createRig();
+async function work(): Promise<void> {
   const agent = defineAgent({ name: AGENT, instructions: 'x', model: 'm', tools: [pay] });
   const guarded = defineAgent({
     name: GUARDED,
@@ -48,6 +47,11 @@ beforeAll(async () => {
     rules: [{ tool: 'pay', then: 'ask', deciders: 'not_requester' }],
   });
   await rig.worker([agent, guarded], { models: { m: model } });
+}
+
+beforeAll(async () => {
+  rig = await createRig();
+  await work();
 });
 afterAll(async () => await rig.close());
 
@@ -104,6 +108,26 @@ describe('the inbox', () => {
     await handle.cancel();
   });
 
+  test('leaves out the requests of a run whose cancel waits for a worker', async () => {
+    const kept = await waiting('kept');
+    const { handle, id } = await waiting('canceled');
+    const shown = async () => await perdure(inbox, { agent: AGENT });
+    await vi.waitFor(async () => expect((await shown()).stdout).toContain(id), WITHIN);
+    await rig.stopWorkers();
+    onTestFinished(async () => await work());
+    await handle.cancel();
+    const { stdout, stderr } = await shown();
+    expect(stdout).toContain(kept.id);
+    expect(stdout).not.toContain(id);
+    expect(stderr).toContain(`Requests of run ${id} are left out: a cancel is requested`);
+    // A worker of this configuration would block the run.
+    expect(stderr).toContain(
+      `takes effect when a worker runs. This configuration does not have agent "${AGENT}": start the program that has it`,
+    );
+    expect(stderr).not.toContain(' worker --');
+    await kept.handle.terminate();
+  });
+
   test('is empty for an agent without requests', async () => {
     const { stdout, stderr } = await perdure(inbox, { agent: `none-${randomUUID()}` });
     expect({ stdout, stderr }).toMatchObject({ stdout: '' });
@@ -130,6 +154,20 @@ test('a command that ends says "you" only to a person who may decide', async () 
   expect(told.stderr).toContain('A person who may decide can do so now;');
   expect(told.stderr).toMatch(/approve .* --by NAME/);
   await Promise.all([open.handle.cancel(), guarded.handle.cancel()]);
+});
+
+test('the requester who gives their name as it is shown is not another person', async () => {
+  const { handle, id, digest } = await waiting('Rome', { agent: GUARDED, by: osUser() });
+  const { stdout } = await perdure(inbox, { id });
+  const shown = osUser().replace('unverified:', '');
+  expect(stdout).toContain(`${shown} (not verified)`);
+  for (const by of [shown, `${shown} (not verified)`]) {
+    await expect(perdure(approve, { id, request: 'r1', digest, by })).rejects.toThrow(
+      'expected anyone but the requester',
+    );
+  }
+  await perdure(approve, { id, request: 'r1', digest, by: 'ann' });
+  expect((await rig.end(handle)).outcome.answer).toBe('read: paid Rome');
 });
 
 describe('a decision', () => {
@@ -193,7 +231,7 @@ describe('a decision', () => {
     await refused;
     await rig.end(handle);
     await expect(perdure(deny, { id, request: 'r1', digest })).rejects.toThrow(
-      /^request r1 of run \S+ was decided by x \(approve\) at 20\S+Z, and cannot be decided again\. See: npx perdure status /,
+      /^request r1 of run \S+ was decided by x \(approve\) at 20\S+ [\d:]{8}, and cannot be decided again\. See: npx perdure status /,
     );
     const call = perdure(approve, { id, request: 'call_1_1_0', digest });
     await expect(call).rejects.toThrow('request r1 of run');

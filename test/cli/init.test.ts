@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { cp, mkdir, mkdtemp, readFile, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readFile, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import { afterEach, describe, expect, inject, test } from 'vitest';
@@ -42,6 +42,54 @@ describe('init', () => {
     expect(written(await perdure(twin, 'init', '--json')).taskQueue).toMatch(
       /^acme-shop-[0-9a-f]{8}$/,
     );
+  });
+
+  test('refuses a folder whose package.json cannot be read, before it writes anything', async () => {
+    const broken = [
+      ['{"name": "shop",\n}', '(line 2 column 1); correct it there, or delete the file'],
+      ['{"private": yes}', ": Unexpected token 'y', "],
+      ['[]', 'package.json: expected a JSON object, got [];'],
+    ] as const;
+    for (const [text, problem] of broken) {
+      const folder = await projectFolder();
+      await writeFile(join(folder, 'package.json'), text);
+      const end = await perdure(folder, 'init');
+      expect(end.code).toBe(2);
+      expect(end.stderr).toContain('error: package.json: expected ');
+      expect(end.stderr).toContain(problem);
+      expect(await readdir(folder)).toEqual(['package.json']);
+    }
+    const folder = await projectFolder();
+    await mkdir(join(folder, 'package.json'));
+    expect((await perdure(folder, 'init')).stderr).toContain('expected a readable file');
+    expect(await readdir(folder)).toEqual(['package.json']);
+  });
+
+  test('a package.json that breaks later is blamed, and not the configuration', async () => {
+    const folder = await projectFolder();
+    expect((await perdure(folder, 'init')).code).toBe(0);
+    await writeFile(join(folder, 'package.json'), '{bad');
+    const problem = 'package.json: expected JSON, got an error: Expected property name or ';
+    const run = await perdure(folder, 'run', 'assistant', 'x');
+    expect([run.code, run.stderr]).toEqual([2, expect.stringContaining(`error: ${problem}`)]);
+    const doctor = await perdure(folder, 'doctor', '--json');
+    expect(JSON.parse(doctor.stdout).findings).toContainEqual(
+      expect.objectContaining({
+        name: 'configuration',
+        text: expect.stringMatching(/^package\.json: /),
+        fix: expect.stringMatching(/^correct that file; /),
+      }),
+    );
+    // Also one of a folder above.
+    const inner = join(folder, 'inner');
+    await mkdir(inner);
+    await writeFile(join(inner, 'part.ts'), 'export default [];\n');
+    await writeFile(
+      join(inner, 'perdure.config.ts'),
+      "import agents from './part.js';\nexport default { agents };\n",
+    );
+    const above = await perdure(inner, 'run', 'assistant', 'x');
+    expect(above.stderr).toContain(`error: ../${problem}`);
   });
 
   test('gives the tests of a project time, unless it has a configuration of vitest', async () => {

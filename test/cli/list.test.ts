@@ -83,6 +83,14 @@ async function rows(options: Partial<ListOptions>, where: Where = {}): Promise<r
   return page.rows;
 }
 
+/** Waits until the server lists the four runs: it does so some time after they have ended. */
+async function listed(where: Where = {}): Promise<void> {
+  await vi.waitFor(
+    async () => expect(states(await rows({ agent: name }, where))).toEqual(EXPECTED),
+    { timeout: 20_000, interval: 100 },
+  );
+}
+
 /** Indexes the rows by the last part of their id. */
 function states(found: readonly RunRow[]): Record<string, unknown> {
   return Object.fromEntries(
@@ -102,7 +110,10 @@ const EXPECTED = {
 
 describe('with the search attributes in the namespace', () => {
   const prefix = `list-${randomUUID()}`;
-  beforeAll(async () => await fourRuns(rig.client, prefix));
+  beforeAll(async () => {
+    await fourRuns(rig.client, prefix);
+    await listed();
+  });
 
   test('each run of an agent is one row, newest first, in any state', async () => {
     const found = await rows({ agent: name });
@@ -210,8 +221,7 @@ describe('without the search attributes', () => {
     );
     await rig.worker([agent], { models: { m: model }, namespace });
     await fourRuns(client, 'bare');
-    const found = await rows({ agent: name }, { namespace });
-    expect(states(found)).toEqual(EXPECTED);
+    await listed({ namespace });
     expect(states(await rows({ status: 'blocked' }, { namespace }))).toEqual({
       blocked: EXPECTED.blocked,
     });
@@ -242,11 +252,15 @@ describe('an invalid list command', () => {
     const args = [{ agent: name, message: 'hi', tags: [tag] }];
     const started = { taskQueue: rig.taskQueue, workflowId: run, args };
     await (await rig.client.workflow.start('agent', started)).result();
+    const found = async (): Promise<string> => (await ask({ tag: [tag] }, { json: true })).stdout;
+    // The server lists a run some time after it has ended.
+    await expect.poll(found).toContain(run);
     const wrong = await ask({ root: `${run}x`, tag: [`${tag}x`] });
     expect({ code: wrong.code, stdout: wrong.stdout }).toEqual({ code: 0, stdout: '' });
     expect(wrong.stderr).toContain(`--root: there is no run "${run}x" (nearest: ${run}`);
     expect(wrong.stderr).toContain(`--tag: no run has the tag "${tag}x" (nearest: ${tag}`);
-    const other = await ask({ tag: [tag], status: 'failed' });
+    // Among runs of other tests, one may be unreadable; it could have the tag.
+    const other = await ask({ idPrefix: run, tag: [tag], status: 'failed' });
     expect(other.stderr).toContain('No runs match.');
     expect(other.stderr).not.toContain('--tag: no run');
   });

@@ -146,10 +146,10 @@ describe('perdure as an MCP server', () => {
     const { value: list } = await server.call('agent_list', {});
     expect(list).toEqual({
       agents: [
-        { name: 'double' },
+        { name: 'double', description: 'no description; a graph with the node do' },
         { name: 'clerk', description: 'does errands' },
-        { name: 'poet' },
-        { name: 'payout' },
+        { name: 'poet', description: 'no description' },
+        { name: 'payout', description: 'no description; a graph with the node sure' },
       ],
     });
     const task = { agent: 'clerk', message: `errand ${randomUUID()}`, operation_id: randomUUID() };
@@ -233,7 +233,7 @@ describe('perdure as an MCP server', () => {
     const { value: idle } = await server.call('agent_status', { id });
     expect(idle).toMatchObject({ status: 'waiting_message', turn: 2, queued: 0 });
     const noTurn = await server.call('agent_cancel', { id, turn: 2 });
-    expect(noTurn).toMatchObject({ isError: true, text: 'no turn is under way' });
+    expect(noTurn.text).toMatch(/^no turn is under way: turn 2 has ended, and the run waits for a/);
     expect((await server.call('agent_cancel', { id })).value).toEqual({ id, cancelled: 'run' });
     const isOver = async (): Promise<void> => {
       const { value: over } = await server.call('agent_status', { id });
@@ -362,10 +362,10 @@ describe('perdure as an MCP server', () => {
       { timeout: 30_000, interval: 100 },
     );
     const [{ id: request, digest } = { id: '', digest: '' }] = requests;
-    const status = (await deciding.call('agent_status', { id })).value;
-    const fixesOf = (shown: unknown) => (shown as { fix: string }[]).map(({ fix }) => fix);
-    expect(fixesOf(requests)).toEqual(fixesOf(status['pending']));
-    expect(fixesOf(requests).join('\n')).toContain('then call decide with request "r1"');
+    expect((await deciding.call('agent_status', { id })).text).toContain('with list_requests, id');
+    expect(JSON.stringify(requests)).toContain('as it is here; then call decide with request ');
+    const { text: odd } = await deciding.call('decide', { id, request, digest, as: 'anser' });
+    expect(odd).toContain('answer, deny for r1, got "anser"; did you mean answer?');
     // A command works in the client's folder and shell only if it names the place.
     const { text } = await (await allRunsServer()).call('agent_status', { id });
     const place = `PERDURE_HOME=${join(folder, 'home')} TEMPORAL_ADDRESS=${inject('temporalAddress')} PERDURE_HINTS=full`;

@@ -94,6 +94,11 @@ test('a run of an agent that the configuration lacks is followed, and no worker 
   expect(shown.stderr).not.toContain('Start one with');
   expect(shown.stdout).toMatch(/attach .* follow it$/m);
   expect(shown.stdout).not.toContain('start a worker');
+  const left = await command.here(['attach', id, '--no-wait', ...place, '--json']).ended;
+  expect(left.stderr).toContain(
+    `error: no worker is running on task queue "${taskQueue}". ${lack}; then run this command again.`,
+  );
+  expect(left).toMatchObject({ code: 1, stdout: expect.stringContaining('"code":"no_worker"') });
   const attached = command.here(['attach', id, ...place]);
   await attached.prints(lack);
   await rig.worker([reader], { taskQueue, models: { m: { call: async () => replyText('read') } } });

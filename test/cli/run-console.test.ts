@@ -106,15 +106,43 @@ test('where a console already shows the run, that one is named; where another pr
   const [, port = ''] = /serving http:\/\/127\.0\.0\.1:(\d+)/.exec(serving.stderr()) ?? [];
   const place = { options: {}, env: {} };
   const run = { id: 'seen', lack: null };
-  expect(await laterConsole(place, run, Number(port))).toBe(
+  const none = { announced: [], port: Number(port) };
+  expect(await laterConsole(place, run, none)).toBe(
     `See it in the console: http://127.0.0.1:${port}/#/run/seen`,
   );
-  expect(await laterConsole(place, { ...run, id: 'unseen' }, Number(port))).toMatch(
+  expect(await laterConsole(place, { ...run, id: 'unseen' }, none)).toMatch(
     /with: .* serve --port 0$/,
+  );
+  // It is found at its own port, by another command with the same home.
+  const again = ['run', 'files', 'hello', '--id', 'again', ...own];
+  expect((await command.start(again, { env }).ended).stderr).toContain(
+    `See it in the console: http://127.0.0.1:${port}/#/run/again`,
   );
   serving.child.kill('SIGTERM');
   await serving.ended;
-  expect(await laterConsole(place, run, Number(port))).toMatch(/with: .* serve$/);
+  expect(await laterConsole(place, run, none)).toMatch(/with: .* serve$/);
+  expect(
+    (await command.start([...again.slice(0, -2), 'last', ...own], { env }).ended).stderr,
+  ).toMatch(LATER);
+});
+
+test('a console with keys at another port is named for its server, without a look at its runs', async () => {
+  const env = { PERDURE_HOME: await homes.freshHome(), PERDURE_SERVER: 'own' };
+  const own = ['--no-config'];
+  await command.start(['run', 'files', 'hello', '--id', 'first', ...own], { env }).ended;
+  const serving = command.start(['serve', '--no-worker', '--port', '0', ...own], {
+    env: { ...env, PERDURE_SERVE_KEYS: 'ann:0123456789abcdef0123456789abcdef' },
+  });
+  await serving.prints('serving http://');
+  const [, port = ''] = /serving http:\/\/127\.0\.0\.1:(\d+)/.exec(serving.stderr()) ?? [];
+  const run = ['run', 'files', 'hello', '--id', 'second', ...own];
+  const link = `See it in the console: http://127.0.0.1:${port}/#/run/second`;
+  expect((await command.start(run, { env }).ended).stderr).toContain(link);
+  // A process that was killed withdraws nothing.
+  serving.child.kill('SIGKILL');
+  await serving.ended;
+  const killed = ['run', 'files', 'hello', '--id', 'third', ...own];
+  expect((await command.start(killed, { env }).ended).stderr).toMatch(LATER);
 });
 
 test('a command whose output is JSON serves no page', async () => {

@@ -114,6 +114,24 @@ describe('schedule', () => {
     expect(stderr).toContain(`--to: there is no run "none-${id}" now; each message fails until`);
   });
 
+  test('a schedule that sends to a run says what becomes of its messages', async () => {
+    const id = `schedule-${randomUUID()}`;
+    created.push(id);
+    const to = `none-${id}`;
+    await perdure('schedule', 'create', id, 'hello', '--to', to, '--cron', '0 9 1 1 *');
+    const paused = await perdure('schedule', 'pause', id);
+    expect(paused.stderr).toContain(
+      `Schedule ${id} is paused. It sends no messages to run ${to} until then. Resume it with: `,
+    );
+    const deleted = await perdure('schedule', 'delete', id);
+    expect(deleted.stderr.trim()).toBe(
+      `Schedule ${id} is deleted. It sends no more messages to run ${to}, which is left as it is.`,
+    );
+    const own = await create();
+    const ended = await perdure('schedule', 'delete', own);
+    expect(ended.stderr).toContain(`is deleted. Runs that it has started continue.`);
+  });
+
   test('list says that the last message of a schedule did not reach its run, and why', async () => {
     await rig.worker([]);
     onTestFinished(async () => await rig.stopWorkers());
@@ -122,8 +140,10 @@ describe('schedule', () => {
     const to = `none-${id}`;
     await perdure('schedule', 'create', id, 'hello', '--to', to, '--cron', '0 9 1 1 *');
     const fired = await perdure('schedule', 'trigger', id);
-    expect(fired.stderr).toContain(`It sends its message to run ${to}. Follow that with: `);
-    expect(fired.stderr).toContain(` attach ${to}`);
+    expect(fired.stderr).toContain(
+      `It sends its message to run ${to}, if that is open. See whether it was sent with: `,
+    );
+    expect(fired.stderr).toMatch(/ schedule list\b/);
     const why = `there is no run "${to}"`;
     await vi.waitFor(async () => {
       const { stdout } = await perdure('schedule', 'list', '--json');
@@ -149,12 +169,17 @@ describe('schedule', () => {
     expect(paused.stderr).toContain(`Resume it with: npx perdure schedule resume ${id}`);
     const { stdout } = await perdure('schedule', 'list');
     const lines = stdout.split('\n').map((line) => line.split(/ {2,}/));
-    expect(lines[0]).toEqual(['ID', 'AGENT', 'TO', 'TIMES', 'NEXT', 'LAST', 'NOTE']);
+    expect(lines[0]).toEqual(['ID', 'AGENT', 'TO', 'TIMES', 'NEXT', 'LAST', 'LEFT OUT', 'NOTE']);
     const times = '0 9 1 1 * (Europe/Berlin)';
-    expect(lines).toContainEqual([id, 'files', '-', times, 'paused', '-', 'a holiday']);
+    expect(lines).toContainEqual([id, 'files', '-', times, 'paused', '-', '-', 'a holiday']);
 
     const triggered = await perdure('schedule', 'trigger', id, '--json');
-    expect(JSON.parse(triggered.stdout)).toEqual({ id, triggered: true });
+    expect(JSON.parse(triggered.stdout)).toEqual({
+      id,
+      triggered: true,
+      firing: 'fired',
+      run: expect.stringContaining(id),
+    });
     await vi.waitFor(async () => expect((await row())?.recent).toHaveLength(1), WITHIN);
     await perdure('schedule', 'resume', id);
     expect(await row()).toMatchObject({ paused: false });
@@ -224,7 +249,34 @@ describe('schedule', () => {
       ['x', '--agent', 'files', '--every', '1h', '--limit', 'steps=0'],
       'Expected a positive whole number',
     ],
-    ['a bad cron', ['x', '--agent', 'files', '--cron', 'now'], '--cron: expected an expression'],
+    ['a bad cron', ['x', '--agent', 'files', '--cron', 'now'], '--cron: expected five fields'],
+    [
+      'a cron with seconds',
+      ['x', '--agent', 'files', '--cron', '*/10 * * * * *'],
+      'for an interval of seconds, give --every "10 seconds"',
+    ],
+    [
+      'a cron with its zone',
+      ['x', '--agent', 'files', '--cron', 'TZ=Asia/Tokyo 0 9 * * *'],
+      'give --time-zone "Asia/Tokyo" instead',
+    ],
+    [
+      'a zone of an interval',
+      ['x', '--agent', 'files', '--every', '1h', '--time-zone', 'Asia/Tokyo'],
+      '--time-zone: expected only with --cron, because --every counts from 1970 in UTC, got "Asia/Tokyo"; omit it, or use --cron',
+    ],
+    [
+      'a short interval',
+      ['x', '--agent', 'files', '--every', '1ms'],
+      'got "1ms"; at least 1 second',
+    ],
+    [
+      'a short catch-up',
+      ['x', '--agent', 'files', '--every', '1h', '--catch-up', '1s'],
+      'got "1s"',
+    ],
+    ['a word of cron', ['x', '--agent', 'files', '--every', 'daily'], 'for "daily", write day'],
+    ['a limit without a unit', ['x', '--agent', 'files', '--limit', 'wall=5'], 'wall=5s'],
     [
       'arguments',
       ['x', '--agent', 'files', '--every', '1h', '--arg', 'a=b'],
@@ -245,5 +297,86 @@ describe('schedule', () => {
     await expect(update('--agent', 'file')).rejects.toThrow('got "file" (nearest: files)');
     await expect(update()).rejects.toThrow('update: expected a change, got none');
     await expect(update('--without', 'cron')).rejects.toThrow('--without: expected one of agent,');
+  });
+});
+
+describe('schedule trigger', () => {
+  const trigger = async (id: string, ...rest: readonly string[]): Promise<string> =>
+    (await perdure('schedule', 'trigger', id, ...rest)).stderr;
+  const running = async (id: string): Promise<string> => {
+    const [run = 'none'] = (await client.schedule.describe(id)).running;
+    return run;
+  };
+
+  /** The time of a firing, in seconds, is a part of the id of its run. */
+  const nextSecond = async (id: string): Promise<void> => {
+    const [first] = (await client.schedule.describe(id)).recent;
+    const next = Date.parse(first?.firedAt ?? '') + 1_000;
+    await expect.poll(() => Date.now(), { timeout: 5_000 }).toBeGreaterThan(next);
+  };
+
+  test('says which run was started, or that the firing was skipped or waits, and for which run', async () => {
+    const id = await create();
+    const first = await trigger(id);
+    const run = await running(id);
+    expect(first).toContain(
+      `Schedule ${id} fires now. Its run is ${run}; follow it with: npx perdure attach ${run}`,
+    );
+    const skipped = `Schedule ${id} is not fired: the firing was skipped, because run ${run} has not ended. `;
+    expect(await trigger(id)).toContain(skipped);
+    expect(await trigger(id, '--overlap', 'skip')).toContain(skipped);
+    const { stdout } = await perdure('schedule', 'trigger', id, '--json');
+    expect(JSON.parse(stdout)).toEqual({ id, triggered: false, firing: 'skipped' });
+    const list = await perdure('schedule', 'list');
+    expect(list.stdout).toMatch(new RegExp(`^${id} .* 3 skipped +-$`, 'm'));
+    expect(list.stderr).toContain(
+      `Schedule ${id}: 3 firings skipped, because an earlier one had not ended. Let the next one wait instead with: npx perdure schedule update ${id} --overlap buffer_one`,
+    );
+    const waits = await trigger(id, '--overlap', 'buffer_one');
+    expect(waits).toContain(`Schedule ${id} fires when run ${run} has ended.`);
+    expect(await trigger(id, '--overlap', 'buffer_one')).toContain(
+      `because run ${run} has not ended and another firing waits for its end. `,
+    );
+    expect(await trigger(id, '--overlap', 'buffer_all')).toContain(
+      `Schedule ${id} fires when run ${run} and the firings before it have ended.`,
+    );
+    const paused = await perdure('schedule', 'pause', id);
+    expect(paused.stderr).toMatch(/2 firings waited for an earlier one to end; those of its times/);
+    await perdure('schedule', 'resume', id);
+    await nextSecond(id);
+    const beside = await trigger(id, '--overlap', 'allow_all');
+    expect(beside).toContain(`Schedule ${id} fires now. Its run is `);
+    for (const { id: open } of (await client.list({ idPrefix: id })).rows) {
+      await client.cancel(open).catch(() => undefined);
+    }
+  });
+
+  test('says that a second firing within a second is the first one', async () => {
+    const id = await create();
+    await vi.waitFor(async () => {
+      await client.schedule.trigger(id, { overlap: 'allow_all' });
+      const second = await trigger(id, '--overlap', 'allow_all');
+      expect(second).toContain(
+        `Schedule ${id} fires now, unless it has fired within this second. `,
+      );
+    }, WITHIN);
+  });
+
+  test('cancels the earlier run if that is wanted, also one of a plain trigger', async () => {
+    const id = await create();
+    await rig.worker([]);
+    onTestFinished(async () => await rig.stopWorkers());
+    await trigger(id);
+    const run = await running(id);
+    await nextSecond(id);
+    expect(await trigger(id, '--overlap', 'cancel_other')).toMatch(
+      new RegExp(
+        `Schedule ${id} (?:fires when run ${run} has ended, which is being canceled|fires now)`,
+      ),
+    );
+    await vi.waitFor(async () => {
+      const { outcome } = await client.status(run);
+      expect(outcome?.status).toBe('cancelled');
+    }, WITHIN);
   });
 });

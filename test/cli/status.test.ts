@@ -3,6 +3,8 @@ import type { WorkflowHandle } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
+import { resolve } from '../../src/cli/commands/limits.js';
+import { cancel } from '../../src/cli/commands/pause.js';
 import { status } from '../../src/cli/commands/status.js';
 import { readWorkerPresence } from '../../src/cli/hosting/server-notes.js';
 import { readRun } from '../../src/history/read-run.js';
@@ -229,7 +231,9 @@ describe('the status of an ended run', () => {
       status: 'done',
       reason: 'cancelled',
       outcome,
+      cancel: { by: expect.stringMatching(/^client \d+@/) as string },
     });
+    expect((await ask(handle.workflowId)).stdout).toMatch(/^canceled +\S+ +by client \d+@/m);
   });
 
   test('is shown for a terminated run', async () => {
@@ -303,6 +307,33 @@ describe('without a worker', () => {
       text: expect.stringMatching(/@.* has ended; its last poll/),
     });
   });
+});
+
+test('a cancel that waits for a worker says who requested it, and leaves nothing to decide', async () => {
+  const taskQueue = `${rig.taskQueue}-cancel`;
+  const agent = defineAgent({ name: 'a', instructions: 'x', model: 'm', tools: [look, pay] });
+  const worker = await rig.worker([agent], { taskQueue, models: { m: model } });
+  const id = `canceled-${randomUUID()}`;
+  const args = [{ agent: 'a', message: `pay ${id}` }];
+  const handle = await rig.client.workflow.start('agent', { taskQueue, workflowId: id, args });
+  await until(handle, 'waiting_decision');
+  expect((await ask(id)).stdout).toContain(` resolve ${id} r1 `);
+  await worker.shutdown();
+  const place = { address: inject('temporalAddress'), home: rig.home, taskQueue };
+  await runInProcess(cancel, { id, by: 'ann', detach: true }, place);
+  const shown = await statusOf(id);
+  expect(shown).toMatchObject({ pending: [], cancel: { by: 'ann' } });
+  const { stdout } = await ask(id);
+  expect(stdout).toContain(
+    'a cancel is requested by ann; the run ends when a worker carries it out',
+  );
+  expect(stdout.match(/npx perdure \w+/g)).toEqual(['npx perdure attach']);
+  const deciding = runInProcess(resolve, { id, call: 'r1', as: 'retry' }, place);
+  await expect(deciding).rejects.toThrow('got r1; its cancel is requested');
+  await rig.worker([agent], { taskQueue, models: { m: model } });
+  await rig.end(handle);
+  expect(await statusOf(id)).toMatchObject({ reason: 'cancelled', cancel: { by: 'ann' } });
+  expect((await ask(id)).stdout).toMatch(/^canceled +\S+ +by ann$/m);
 });
 
 describe('a workflow that is not a run', () => {

@@ -47,6 +47,31 @@ function replied(text: string): readonly RunEvent[] {
 const live = (state: RunState, rest: Partial<Projection> = {}): string =>
   liveLine(view(state, rest), { now: 0, attempts: new Map(), paint, run: 'x' });
 
+test('the undo of a call has a line, and why it failed', () => {
+  const lines = createStepLines(paint, fixes);
+  const change = { type: 'undo-changed', call: 'c1', tool: 'book' } as const;
+  expect(lines.steps([{ ...change, state: 'undone' }], view(opened()))).toEqual([
+    'undo of c1 · book · undone',
+  ]);
+  expect(lines.steps([{ ...change, state: 'failed', message: HOSTILE }], view(opened()))).toEqual([
+    `undo of c1 · book · failed: ${SHOWN}`,
+  ]);
+});
+
+test('a request that is closed, but not by a decision about it, has a line', () => {
+  const lines = createStepLines(paint, fixes);
+  const closed = { type: 'request-closed', request: 'r1' } as const;
+  expect(
+    lines.steps(
+      [
+        { ...closed, as: null },
+        { ...closed, as: 'deny' },
+      ],
+      view(opened()),
+    ),
+  ).toEqual(['request r1 is closed']);
+});
+
 describe('the lines of an open run', () => {
   test('show each later turn with its message, and the messages that join it', () => {
     const stepLines = follower(createStepLines(paint, fixes));

@@ -1,6 +1,6 @@
 import type { LogEntry } from '@temporalio/worker';
 import { expect, test } from 'vitest';
-import { isForPeople, logLine, newsFilter } from '../../src/cli/hosting/hosting.js';
+import { isForPeople, logLine, logWriter, newsFilter } from '../../src/cli/hosting/hosting.js';
 
 function entry(rest: Partial<LogEntry>): LogEntry {
   const timestampNanos = BigInt(Date.UTC(2026, 0, 2, 3, 4, 5)) * 1_000_000n;
@@ -61,4 +61,16 @@ test('a warning that each attempt repeats is shown once a minute', () => {
   expect([failed(4, 60), failed(5, 61)]).toEqual([true, false]);
   const fault = entry({ level: 'ERROR', message: 'x' });
   expect([isNews(fault), isNews(fault)]).toEqual([true, true]);
+});
+
+test('the commands that an entry names can be pasted, also those in its error', () => {
+  const notes: string[] = [];
+  const options = { config: 'other.ts' };
+  const write = logWriter({ options, env: {}, note: (line) => notes.push(line) });
+  write(entry({ message: 'not accepted; accept it with: perdure mcp accept shop lookup' }));
+  write(entry({ meta: { error: new Error('stopped; see perdure doctor') } }));
+  expect(notes).toEqual([
+    '03:04:05 WARN not accepted; accept it with: npx perdure mcp accept --config other.ts shop lookup',
+    '03:04:05 WARN Activity failed: stopped; see npx perdure doctor --config other.ts',
+  ]);
 });

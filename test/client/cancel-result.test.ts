@@ -17,7 +17,7 @@ beforeAll(async () => {
   const agent = defineAgent({ name: 'a', instructions: 'x', model: 'm' });
   await rig.worker([agent], { models: { m: scriptedModel([replyText('one')]) } });
   const { client: sdk, taskQueue, home } = rig;
-  client = await createClient({ client: sdk, taskQueue, home });
+  client = await createClient({ client: sdk, taskQueue, home, by: 'web session: ann' });
 });
 afterAll(async () => await rig.close());
 
@@ -29,6 +29,7 @@ test('the result of an open run that was canceled while it waited is cancelled, 
   expect(await client.result(run)).toMatchObject(cancelled);
   expect(await client.result(run)).toMatchObject(cancelled);
   expect(await client.result(run, { turn: 1 })).toMatchObject({ status: 'completed' });
+  expect((await client.status(run)).cancel).toMatchObject({ by: 'web session: ann' });
 });
 
 test('a result that the history no longer has is lost, by an error with a code', async () => {

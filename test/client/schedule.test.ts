@@ -147,11 +147,18 @@ describe('a schedule', () => {
 
   test('skips a firing while the previous one has not ended, unless configured otherwise', async () => {
     const id = await create();
-    await client.schedule.trigger(id, { overlap: 'skip' });
-    await firings(id, 1);
+    await client.schedule.trigger(id);
+    const [only] = await firings(id, 1);
+    expect((await client.schedule.describe(id)).running).toEqual([only]);
     await client.schedule.trigger(id, { overlap: 'skip' });
     const skipped = async () => (await client.schedule.describe(id)).skipped;
     await expect.poll(skipped, { timeout: 20_000 }).toBe(1);
+    await client.schedule.trigger(id);
+    await expect.poll(skipped, { timeout: 20_000 }).toBe(2);
+    await client.schedule.trigger(id, { overlap: 'buffer_one' });
+    await expect
+      .poll(async () => (await client.schedule.describe(id)).buffered, { timeout: 20_000 })
+      .toBe(1);
     // The time of a firing, in seconds, is a part of its id.
     const [first] = (await client.schedule.describe(id)).recent;
     const nextSecond = Date.parse(first?.firedAt ?? '') + 1_000;
@@ -203,7 +210,9 @@ describe('an update', () => {
   });
 
   test.each<[ScheduleChanges, string]>([
-    [{ cron: 'now and then' }, 'cron: expected an expression, e.g.'],
+    [{ cron: '0 9 * * now' }, 'cron: expected an expression, e.g.'],
+    [{ every: '1 hour', timeZone: 'Europe/Berlin' }, 'timeZone: expected only with cron'],
+    [{ cron: '0 0 9 * * MON' }, 'cron: expected five fields'],
     [{ cron: null }, 'expected either cron, e.g.'],
     [{ cron: '@daily', every: 1_000 }, 'expected either cron, e.g.'],
     [{ message: '' }, 'message: expected text'],
@@ -276,7 +285,17 @@ describe('an invalid schedule', () => {
   test.each<[string, Partial<ScheduleOptions>, string]>([
     ['no time', { cron: undefined as never }, 'schedule: expected either cron, e.g.'],
     ['both times', { every: 1_000, cron: '* * * * *' }, 'schedule: expected either cron, e.g.'],
-    ['a bad cron', { cron: 'now and then' }, 'got "now and then" ('],
+    ['a bad cron', { cron: '0 9 * * now' }, 'got "0 9 * * now" ('],
+    [
+      'a cron with seconds',
+      { cron: '*/10 * * * * *' },
+      'and no seconds or years, of which it has 6, got "*/10 * * * * *"; for an interval of seconds, give every: "10 seconds"',
+    ],
+    [
+      'a zone of an interval',
+      { every: '1 hour', timeZone: 'Europe/Berlin' },
+      'timeZone: expected only with cron, because every counts from 1970 in UTC, got "Europe/Berlin"; omit it, or use cron',
+    ],
     ['an empty cron', { cron: ' ' }, 'cron: expected a cron expression, got " "; write'],
     [
       'a broken second',
@@ -307,6 +326,14 @@ describe('an invalid schedule', () => {
   ])('%s', async (_, options, message) => {
     await expect(create(options)).rejects.toThrow(message);
   });
+
+  test.each(['0 9 29 2 *', '0 9 31 * MON', '0 9 */31 JAN-mar *', '0 9 30 2/2 *', '@midnight'])(
+    'is not one that fires by %s',
+    async (cron) => {
+      const id = await create({ cron });
+      expect((await client.schedule.describe(id)).nextAt).not.toEqual([]);
+    },
+  );
 
   test('is refused for a missing agent, a taken id, a reversed range, or an unknown schedule', async () => {
     const { schedule } = client;

@@ -7,7 +7,9 @@ import { checkDigest, requestNamed } from '../../src/cli/requests/decide.js';
 import {
   completed,
   followUp,
+  inOfferedWords,
   readChoice,
+  readNamed,
   readPlain,
   wordsOf,
 } from '../../src/cli/requests/prompt.js';
@@ -126,6 +128,10 @@ describe('the prompt', () => {
     // A denial is asked for its reason.
     expect(readPlain('no', request)).toBeNull();
     expect(readChoice('no', request)).toBe('deny');
+    for (const line of ['no, it is too late', 'No: it is too late', 'deny, it is too late']) {
+      expect(readPlain(line, request)).toEqual({ as: 'deny', note: 'it is too late' });
+    }
+    expect(readPlain('no way', request)).toBeNull();
     const decisions = ['answer', 'deny'] as const;
     const asks = approval({ kind: 'question', decisions, options: ['Blue', 'Red'] });
     expect(readPlain('blue', asks)).toEqual({ as: 'answer', result: 'Blue' });
@@ -134,6 +140,7 @@ describe('the prompt', () => {
     expect(wordsOf(sure)).toEqual(['yes', 'no', 'full', 'later']);
     expect(readPlain('ok', sure)).toEqual({ as: 'answer', result: 'yes' });
     expect(readPlain('no', sure)).toEqual({ as: 'answer', result: 'no' });
+    expect(readPlain('no, it is too late', sure)).toBeNull();
   });
 
   test.each([
@@ -191,7 +198,31 @@ describe('the prompt', () => {
     expect(time?.question).toBe('Raise wall by (such as 10m):');
     expect(time?.read('10m')).toEqual({ as: 'raise', arguments: { wallMs: 600_000 } });
     expect(time?.read('soon')).toBe('expected a duration, such as 10m');
+    expect(time?.read('5')).toBe('expected a duration with its unit, such as 5m or 5s');
+    for (const line of ['', '0', '0s', '1.5', '1e3', '0x10']) {
+      expect(time?.read(line)).toMatch('expected a duration');
+    }
     for (const line of ['', '0', '-1', 'ten', '1.5']) expect(raise?.read(line)).toMatch('expected');
+  });
+
+  test('takes a decision and what it needs in one line', () => {
+    const decisions = ['approve', 'edit', 'deny', 'answer'] as const;
+    const asks = approval({ decisions });
+    expect(readNamed(' Edit {"euros":20}', asks)).toEqual({ as: 'edit', arguments: { euros: 20 } });
+    expect(readNamed('edit {"euros":', asks)).toMatch(/^expected a JSON object .*\(Unexpected/);
+    expect(readNamed('answer: "done"', asks)).toEqual({ as: 'answer', result: 'done' });
+    expect(readNamed('deny it is too late', asks)).toEqual({ as: 'deny', note: 'it is too late' });
+    for (const line of ['approve it', 'edit', 'editor {}', 'raise 3', 'happened "x"']) {
+      expect(readNamed(line, asks)).toBeNull();
+    }
+    const limit = { name: 'steps', used: 5, limit: 5 } as const;
+    const raises = approval({ kind: 'limit', decisions: ['raise', 'deny'], limit });
+    expect(readNamed('raise 10', raises)).toEqual({ as: 'raise', arguments: { steps: 10 } });
+    expect(readNamed('raise it', raises)).toBe('expected a positive whole number');
+    // The fields of a form are asked for, and a plan has words of its own.
+    const form = { type: 'object', properties: { count: { type: 'integer' } } };
+    expect(readNamed('answer 3', approval({ decisions, form }))).toBeNull();
+    expect(readNamed('some a9', planOf([{ id: 'a1', tool: 't', arguments: {} }]))).toBeNull();
   });
 
   test('asks for the fields of a form one by one, and sends none that is left empty', async () => {
@@ -237,6 +268,50 @@ describe('the prompt', () => {
       expect(await completed({ as, request }, empty)).toBeNull();
     }
     expect(await completed({ as: 'deny', request }, empty)).toEqual({ as: 'deny' });
+  });
+
+  test.each([
+    ['happened', {}, 'done', 'gives no result', {}],
+    ['some', 'asking', ',', 'executes all that need no approval', {}],
+  ] as const)(
+    'says after an error what an empty line decides: %s',
+    async (as, of, wrong, does, made) => {
+      const actions = [
+        { id: 'a1', tool: 't', arguments: {} },
+        { id: 'a2', tool: 't', arguments: {}, asks: { then: 'ask', why: 'rule' } },
+      ];
+      const about = of === 'asking' ? planOf(actions) : approval({ kind: 'outcome_unknown' });
+      const [lines, notes]: string[][] = [[wrong, ''], []];
+      const ask = async () => await Promise.resolve(lines?.shift() ?? '');
+      const note = (line: string): void => void notes?.push(line);
+      expect(await completed({ as, request: about }, { ask, note })).toEqual({ as, ...made });
+      expect(notes).toEqual([expect.stringMatching(new RegExp(`\\. An empty line ${does}\\.$`))]);
+      // Where it leads back to the choices, the text says so.
+      for (const back of ['edit', 'answer'] as const) {
+        const [typed, said]: string[][] = [['{', ''], []];
+        const given = await completed(
+          { as: back, request },
+          {
+            ask: async () => await Promise.resolve(typed?.shift() ?? ''),
+            note: (line) => void said?.push(line),
+          },
+        );
+        expect([given, said?.[0]]).toEqual([
+          null,
+          expect.stringMatching(/\. An empty line leads back to the choices\.$/),
+        ]);
+      }
+    },
+  );
+
+  test('names what a run refuses in the words that it offers', () => {
+    const text = 'give "approve", "deny", or ids';
+    for (const one of [approval(), planOf([{ id: 'a1', tool: 't', arguments: {} }])]) {
+      expect(inOfferedWords(text, one)).toBe('give "yes", "no", or ids');
+      expect(wordsOf(one)).toEqual(expect.arrayContaining(['yes', 'no']));
+    }
+    const asks = approval({ kind: 'question', decisions: ['answer', 'deny'] });
+    expect(inOfferedWords(text, asks)).toBe(text);
   });
 
   test('asks nothing more about an address, and for no reason that nobody would read', async () => {

@@ -1,6 +1,6 @@
 import { ApplicationFailure, WorkflowUpdateFailedError } from '@temporalio/client';
 import { describe, expect, test } from 'vitest';
-import { memoRequests } from '../../src/client/requests.js';
+import { decidedText, memoRequests } from '../../src/client/requests.js';
 import { queryTerm } from '../../src/client/run-row.js';
 import { RefusedError } from '../../src/core/errors.js';
 import { refusalReason } from '../../src/updates/execute-update.js';
@@ -104,4 +104,20 @@ describe('the reason of a refusal', () => {
 test('a value in a query cannot end its quotes', () => {
   expect(queryTerm('AgentName', `a' OR 'b`)).toBe(`AgentName = 'a'' OR ''b'`);
   expect(queryTerm('AgentName', `a\\' OR 1=1`)).toBe(`AgentName = 'a\\\\'' OR 1=1'`);
+});
+
+test('an expired request can no longer be decided, and a decided one cannot be decided again', () => {
+  const text = (as: 'expired' | 'deny', by?: string): string | null => {
+    const decided = { what: 'resolve', id: 'd', at: 0, request: 'r1', as } as const;
+    return decidedText(
+      { id: 'x', decisions: [by === undefined ? decided : { ...decided, by }] },
+      'r1',
+    );
+  };
+  expect(text('expired')).toBe(
+    'request: r1 of run x expired at 1970-01-01T00:00:00Z, and can no longer be decided',
+  );
+  expect(text('deny', 'ann')).toBe(
+    'request: r1 of run x was decided by ann (deny) at 1970-01-01T00:00:00Z, and cannot be decided again',
+  );
 });

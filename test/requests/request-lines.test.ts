@@ -141,12 +141,13 @@ describe('a request for people', () => {
 
   test('shows a difference line by line, and binds its acceptance to the new version', () => {
     const definition = 'd'.repeat(64);
-    const why = 'the server has changed the tool\n- euros: number\n+ dollars: number';
+    const why =
+      'the server has changed the tool:\n- euros: number\n+ dollars: number\nIf so, accept it';
     const decisions = OFFERED.tool_changed;
     const text = shown(approval({ kind: 'tool_changed', why, definition, decisions }), 200);
-    expect(text).toContain(
-      'why: the server has changed the tool\nin full:\n> - euros: number\n> +',
-    );
+    expect(text).toContain('the change:\n> - euros: number\n> + dollars: number\n');
+    // Only the words of the server are quoted.
+    expect(text).toContain('why: the server has changed the tool\nwhat to do: If so, accept it\n');
     expect(text).toContain(`--as accept --digest ab12cd34ef56 --definition ${definition}`);
   });
 

@@ -120,12 +120,15 @@ const REQUESTS: Readonly<Record<string, Request>> = {
 
 const WIDTHS = [40, 80, 120];
 
+/** Commands as a request has them. */
+const asGiven = (text: string): string => text;
+
 /** Returns what the MCP tools show of a request, which has no width. */
 function toModels(request: Request): Readonly<Record<string, readonly string[]>> {
   return {
-    'MCP agent_status': [JSON.stringify(toPending(RUN, request))],
+    'MCP agent_status': [JSON.stringify(toPending(RUN, request, asGiven))],
     'MCP list_requests': [
-      JSON.stringify({ ...shownToModel('run-1', request), raisedAt: 0 }, null, 1),
+      JSON.stringify({ ...shownToModel('run-1', request, asGiven), raisedAt: 0 }, null, 1),
     ],
   };
 }
@@ -184,12 +187,12 @@ describe('what people see of a request', () => {
   );
 
   test('over MCP, a plan in a status has its actions, and if they are long, how to read them all', () => {
-    const { shown } = toPending(RUN, planned({ ...plan, actions: actions.slice(1) }));
+    const { shown } = toPending(RUN, planned({ ...plan, actions: actions.slice(1) }), asGiven);
     expect(shown).toContain('! a2  delete event e9\n     delete_event {"event":"e9"}\n');
     const many = Array.from({ length: 40 }, (_, at) => {
       return { id: `a${at + 1}`, tool: 'delete_event', arguments: { event: `e${at}` } };
     });
-    const long = toPending(RUN, planned({ ...plan, actions: many })).shown;
+    const long = toPending(RUN, planned({ ...plan, actions: many }), asGiven).shown;
     expect(long).toMatch(/ more characters; read them with: .*perdure inbox desk-1 r1 --full$/);
     expect(long.length).toBeLessThan(2_200);
   });

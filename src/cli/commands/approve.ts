@@ -1,18 +1,20 @@
 import { predicateMisfit } from '../../core/definition/predicate-misfit.js';
 import { type Predicate, predicateProblem } from '../../core/definition/predicate.js';
+import { SHOWN_DIGITS, isYesOrNo } from '../../core/requests/commands.js';
 import { visible } from '../../core/state/summaries.js';
 import { type Json, isObject } from '../../core/text/json.js';
+import { readRefusal, reasonOfNo } from '../../core/text/refusal-words.js';
 import { show } from '../../core/text/text.js';
 import type { RequestedGrant } from '../../core/transcript/request.js';
 import { requestUndo, revokeGrant } from '../../updates/decide.js';
 import { likelyMeant } from '../../validation/check-options.js';
-import { type Command, EXIT, UsageError } from '../context.js';
+import { type CliContext, type Command, EXIT, UsageError } from '../context.js';
 import { withWorker } from '../hosting/with-worker.js';
 import { deciderName } from '../input/option-parsers.js';
 import { withOptions } from '../input/options.js';
 import { requireOpenRun, requireWorker } from '../open-run.js';
 import { nextCommandFor } from '../reports/next-command.js';
-import { type OpenedRequest, submitDecision } from '../requests/decide.js';
+import { type OpenedRequest, byWords, denyingCommand, submitDecision } from '../requests/decide.js';
 import { chosenActions } from '../requests/prompt.js';
 
 interface ApproveOptions {
@@ -49,12 +51,17 @@ export const approve: Command<ApproveOptions> = {
         as: 'some',
         command: 'approve',
         ...(some !== true && chosenActions(some)),
+        given: some === true ? ['--some'] : ['--some', some],
       } as const;
       return await submitDecision(context, { id, request, digest, by, ...what });
     }
     const what = { as: 'approve', command: 'approve', ...(grant && { grant }) } as const;
     const check = (opened: OpenedRequest): void => checkGrant(grant, opened);
-    return await submitDecision(context, { id, request, digest, by, check, ...what });
+    const given = [
+      ...(grant ? ['--grant', grant.scope] : []),
+      ...(grant?.where ? ['--where', JSON.stringify(grant.where)] : []),
+    ];
+    return await submitDecision(context, { id, request, digest, by, given, check, ...what });
   },
 };
 
@@ -146,14 +153,15 @@ export const edit: Command<EditOptions> = {
       'arguments',
       'by',
     ),
-  async run(context, { arguments: value, ...given }) {
+  async run(context, { arguments: value, ...target }) {
     if (!isObject(value)) {
       throw new UsageError(
         `--arguments: expected an object with all arguments, got ${show(value)}; give for example {"euros": 20}`,
       );
     }
     const what = { as: 'edit', command: 'edit', arguments: value } as const;
-    return await submitDecision(context, { ...given, ...what });
+    const given = ['--arguments', JSON.stringify(value)];
+    return await submitDecision(context, { ...target, ...what, given });
   },
 };
 
@@ -182,9 +190,38 @@ export const answer: Command<AnswerCommandOptions> = {
     ),
   async run(context, { text, result, ...given }) {
     const what = { as: 'answer', command: 'answer', result: resultOf(text, result) } as const;
-    return await submitDecision(context, { ...given, ...what });
+    const words = text.join(' ');
+    const check = async (opened: OpenedRequest): Promise<void> =>
+      await checkRefusal(context, opened, { words, by: given.by });
+    return await submitDecision(context, { ...given, ...what, check });
   },
 };
+
+/**
+ * Throws a `UsageError` for words that refuse what the request is about, and that would be its answer: the
+ * result of a call, an answer to a server, or one that a graph does not take. It names the command that
+ * denies.
+ */
+async function checkRefusal(
+  context: CliContext,
+  { opened: { run }, request }: OpenedRequest,
+  { words, by }: { readonly words: string; readonly by: string | undefined },
+): Promise<void> {
+  const { kind, id, digest, server } = request;
+  const isAsked = server === undefined && (kind === 'question' || kind === 'plan');
+  const isGraph = kind === 'plan' || isYesOrNo(request);
+  const note = isAsked ? (isGraph ? reasonOfNo(words) : null) : readRefusal(words);
+  if (note === null || !request.decisions.includes('deny')) return;
+  const denying = await denyingCommand(context, { run, request }, { note, by });
+  const meant = ['answer', run.id, id, '--digest', digest.slice(0, SHOWN_DIGITS)];
+  const literally = [...meant, '--result', JSON.stringify(words), ...byWords(by)];
+  const fix = isAsked
+    ? ''
+    : `; if ${server === undefined ? 'the result of the call' : 'the answer'} is this text, give it as JSON: ${await nextCommandFor(context, run, literally)}`;
+  throw new UsageError(
+    `text: expected ${isAsked ? 'an answer' : 'no refusal'}, got ${show(words)}; refuse the request with: ${denying}${fix}`,
+  );
+}
 
 /** Returns the answer, as text or JSON. Throws a `UsageError` unless exactly one is given. */
 export function resultOf(text: readonly string[], result: Json | undefined): Json {

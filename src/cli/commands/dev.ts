@@ -21,7 +21,9 @@ import {
 import { formatCount } from '../format/format.js';
 import {
   type WorkerChild,
+  reportPort,
   startWorkerChild,
+  takesAnyPort,
   watchCode,
   watchEventLoop,
 } from '../hosting/dev-process.js';
@@ -51,11 +53,12 @@ interface DevOptions {
  */
 export const dev: Command<DevOptions> = {
   declare: (entry) => withOptions(entry, 'port', 'livePort', 'liveHost', 'metrics'),
-  async run(context, { port = PORT, livePort, liveHost, metrics }) {
+  async run(context, { port, livePort, liveHost, metrics }) {
     await metricsPlace(metrics, context);
+    const { findFreePort } = await import('../../server/ensure-server.js');
+    // All workers of this command get the same one, also if another program has the usual one.
+    let consolePort = port ?? (await findFreePort(PORT));
     const flags = [
-      '--port',
-      String(port),
       ...(livePort === undefined ? [] : ['--live-port', String(livePort)]),
       ...(liveHost === undefined ? [] : ['--live-host', liveHost]),
       ...(metrics === undefined ? [] : ['--metrics', metrics]),
@@ -73,7 +76,8 @@ export const dev: Command<DevOptions> = {
     let restartMs = FIRST_RESTART_MS;
     while (!signal.aborted) {
       const over = new AbortController();
-      const worker = startWorkerChild(options, flags);
+      const all = ['--port', String(consolePort), ...flags];
+      const worker = startWorkerChild(options, all, { anyPort: port === undefined });
       const until = AbortSignal.any([signal, over.signal]);
       const change = nextChange(context, { file, files: worker.files }, until);
       const first = await Promise.race([worker.ended, change]);
@@ -82,6 +86,7 @@ export const dev: Command<DevOptions> = {
       restartMs = isChange ? FIRST_RESTART_MS : Math.min(2 * restartMs, MAX_RESTART_MS);
       over.abort();
       await worker.stop();
+      consolePort = worker.otherPort() ?? consolePort;
     }
     unwatch();
     return EXIT.completed;
@@ -264,15 +269,25 @@ async function serveConsole(
   { port }: WorkerCommandOptions,
 ): Promise<Serving | null> {
   if (port === undefined) return null;
-  try {
-    const serving = await startServing(context, { host: '127.0.0.1', port });
-    context.note(`Console: ${serving.url}`);
-    return serving;
-  } catch (error) {
-    if (!(error instanceof UsageError)) throw error;
-    context.note(`No console: ${error.message}`);
-    return null;
+  // Another `dev` that was started at the same time may have taken the port.
+  const ports = takesAnyPort() ? [port, 0] : [port];
+  for (const [index, one] of ports.entries()) {
+    try {
+      const serving = await serveAt(context, one);
+      if (one !== port) reportPort(Number(new URL(serving.url).port));
+      return serving;
+    } catch (error) {
+      if (!(error instanceof UsageError)) throw error;
+      if (index === ports.length - 1) context.note(`No console: ${error.message}`);
+    }
   }
+  return null;
+}
+
+async function serveAt(context: CliContext, port: number): Promise<Serving> {
+  const serving = await startServing(context, { host: '127.0.0.1', port });
+  context.note(`Console: ${serving.url}`);
+  return serving;
 }
 
 function liveOptions({

@@ -52,6 +52,14 @@ export const evaluation: Command<EvalCommandOptions> = {
   run: evaluateFolder,
 };
 
+/** The options of `evaluate` whose names are others in the command. */
+const OPTIONS: Readonly<Record<string, string>> = {
+  cases: 'folder',
+  runs: '--runs',
+  atOnce: '--at-once',
+};
+const FIELD = /^([a-zA-Z]+)(: [^]*)$/;
+
 async function evaluateFolder(
   context: CliContext,
   { folder, model: name, runs, atOnce, scorers: file, junit }: EvalCommandOptions,
@@ -76,8 +84,9 @@ async function evaluateFolder(
     signal,
     onProgress: (progress: EvalProgress) => context.note(progressLine(progress)),
   }).catch((error: unknown) => {
-    if (!InputError.isInstance(error) || !error.message.startsWith('cases: ')) throw error;
-    throw new UsageError(error.message.replace(/^cases/, '<folder>'), { cause: error });
+    if (!InputError.isInstance(error)) throw error;
+    const [, field = '', rest = error.message] = FIELD.exec(error.message) ?? [];
+    throw new UsageError(`${OPTIONS[field] ?? field}${rest}`, { cause: error });
   });
   report(context, result, name);
   if (junit !== undefined) await writeReport(junit, junitReport(result, name));

@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { isObject, parseJson, textField } from '../../core/text/json.js';
+import { textField } from '../../core/text/json.js';
 import { nextCommand } from '../reports/next-command.js';
 import { type Command, type CliContext, EXIT, UsageError, type ExitCode } from '../context.js';
 import { CONFIG_NAMES } from '../input/load-config.js';
+import { readManifest } from '../input/manifest.js';
 
 const FILE = 'perdure.config.ts';
 const AGENT = 'assistant';
@@ -17,7 +18,7 @@ const MAX_NAME_CHARACTERS = 40;
 
 /**
  * `init`: writes a starter configuration with its own task queue. Throws a `UsageError` if a
- * configuration exists: `init` never overwrites one.
+ * configuration exists, which `init` never overwrites, or if package.json cannot be read.
  */
 export const init: Command<object> = { run: writeConfig };
 
@@ -25,7 +26,9 @@ async function writeConfig(context: CliContext): Promise<ExitCode> {
   const folder = process.cwd();
   const present = CONFIG_NAMES.find((name) => existsSync(join(folder, name)));
   if (present !== undefined) throw configExists(present);
-  const taskQueue = context.options.taskQueue ?? (await createTaskQueue(folder));
+  // Beside a broken one, the configuration could not be loaded.
+  const manifest = await readManifest(folder);
+  const taskQueue = context.options.taskQueue ?? createTaskQueue(folder, manifest);
   const text = starterConfig({ agent: AGENT, taskQueue });
   if (!(await wrote(join(folder, FILE), text))) throw configExists(FILE);
   const files = [FILE];
@@ -38,7 +41,7 @@ async function writeConfig(context: CliContext): Promise<ExitCode> {
     if (await wrote(join(folder, name), content)) files.push(name);
   }
   if (await wroteVitestConfig(folder)) files.push(VITEST_CONFIG);
-  const type = await makeModule(folder, files);
+  const type = await makeModule(folder, { manifest, written: files });
   context.note(`Wrote ${files.join(', ')}: agent "${AGENT}", task queue "${taskQueue}".`);
   if (type !== null) context.note(type);
   context.note('Try it:');
@@ -55,6 +58,9 @@ async function writeConfig(context: CliContext): Promise<ExitCode> {
   if (context.options.json) context.out(JSON.stringify({ file: FILE, agent: AGENT, taskQueue }));
   return EXIT.completed;
 }
+
+/** The content of package.json; null if the folder has none. */
+type Manifest = Awaited<ReturnType<typeof readManifest>>;
 
 /** Writes a file unless it exists; returns whether it did. */
 async function wrote(path: string, text: string): Promise<boolean> {
@@ -79,16 +85,17 @@ async function wroteVitestConfig(folder: string): Promise<boolean> {
  * may be CommonJS. `written`: the files of `init`. Returns what to tell the user; null if nothing was
  * to do.
  */
-async function makeModule(folder: string, written: readonly string[]): Promise<string | null> {
+async function makeModule(
+  folder: string,
+  { manifest, written }: { readonly manifest: Manifest; readonly written: readonly string[] },
+): Promise<string | null> {
   const path = join(folder, 'package.json');
-  const text = await readFile(path, 'utf8').catch(() => null);
-  if (text === null) {
-    const manifest = { name: basename(folder).toLowerCase(), private: true, type: 'module' };
-    await wrote(path, `${JSON.stringify(manifest, null, 2)}\n`);
+  if (manifest === null) {
+    const first = { name: basename(folder).toLowerCase(), private: true, type: 'module' };
+    await wrote(path, `${JSON.stringify(first, null, 2)}\n`);
     return 'Wrote package.json with "type": "module".';
   }
-  const manifest = parseJson(text);
-  if (!isObject(manifest) || manifest['type'] === 'module') return null;
+  if (manifest['type'] === 'module') return null;
   const names = await readdir(folder);
   if (
     names.some((name) => !written.includes(name) && /\.[cm]?[jt]sx?$/.test(name)) ||
@@ -107,8 +114,8 @@ function configExists(name: string): UsageError {
 }
 
 /** Returns the project's name with a random suffix, because projects may share a server. */
-async function createTaskQueue(folder: string): Promise<string> {
-  const name = (await packageName(folder)) || basename(folder);
+function createTaskQueue(folder: string, manifest: Manifest): string {
+  const name = textField(manifest ?? {}, 'name') || basename(folder);
   const slug = name
     .normalize('NFKD')
     .toLowerCase()
@@ -117,14 +124,6 @@ async function createTaskQueue(folder: string): Promise<string> {
     .replaceAll(/^-|-$/g, '');
   return `${slug || 'project'}-${randomBytes(4).toString('hex')}`;
 }
-
-/** Returns the name in package.json; an empty string if the file is missing or unreadable. */
-async function packageName(folder: string): Promise<string> {
-  const text = await readFile(join(folder, 'package.json'), 'utf8').catch(() => '');
-  const parsed = parseJson(text);
-  return isObject(parsed) ? textField(parsed, 'name') : '';
-}
-
 /** Returns the text of a starter configuration: an agent that reads files, and has a tool of the project. */
 function starterConfig({ agent, taskQueue }: { agent: string; taskQueue: string }): string {
   return `import { defineAgent, defineConfig } from 'perdure';

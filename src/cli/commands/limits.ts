@@ -1,4 +1,6 @@
 import { LIMIT_NAMES, type LimitSet, type Limits } from '../../core/definition/definition.js';
+import { decidedText } from '../../client/requests.js';
+import { toRunStatus } from '../../client/status.js';
 import { limitAmount, limitWord } from '../../core/requests/commands.js';
 import type { EffectiveLimits } from '../../core/state/state.js';
 import { visible } from '../../core/state/summaries.js';
@@ -155,6 +157,8 @@ async function addToLimits(
     } as const;
     return await submitDecision(context, { id, request: request.id, digest, by, ...what });
   }
+  // With a digest, it is a decision, which would raise the limit again if it was made before.
+  if (digest !== undefined) throw await noLimitRequest(context, opened.run, request);
   const before = opened.run.view.state?.config.limits;
   if (before === undefined) {
     throw new UsageError(
@@ -166,6 +170,29 @@ async function addToLimits(
     ...(run && { run: sumOf(run, before.run, 'run.') }),
   };
   return await showOrSetLimits(context, { id, limit: sum, ...(by !== undefined && { by }) });
+}
+
+/** Returns the error for a digest while no request is about the limits that are to be raised. `open`: one about another. */
+async function noLimitRequest(
+  context: CliContext,
+  run: RunReading,
+  open: Request | undefined,
+): Promise<CommandError> {
+  if (open?.limit !== undefined) {
+    return new CommandError(
+      'no_request',
+      `--digest: request ${visible(open.id)} is about ${limitWord(open.limit.name)}; give --add ${limitWord(open.limit.name)}=N, or omit --digest to raise another limit`,
+    );
+  }
+  const status = toRunStatus(run, Date.now());
+  const last = status.decisions?.findLast(({ as }) => as === 'raise' || as === 'stop');
+  const decided = decidedText(status, last?.request ?? '')?.replace(/^request: /, 'request ');
+  const what = decided ?? `run ${visible(run.id)} does not wait at one of these limits`;
+  const see = await nextCommandFor(context, run, ['status', run.id]);
+  return new CommandError(
+    'no_request',
+    `--digest: ${what}; omit --digest to raise the limits nevertheless. See: ${see}`,
+  );
 }
 
 function assertAmounts({ run = {}, ...turn }: Limits): void {
@@ -222,8 +249,8 @@ export const resolve: Command<ResolveCommandOptions> = {
       'note',
       'by',
     ),
-  async run(context, { call, result, definition, note, actions, ...given }) {
-    const { as } = given;
+  async run(context, { call, result, definition, note, actions, ...target }) {
+    const { as } = target;
     if (result !== undefined && DECISION_FIELDS[as] !== 'result') {
       throw new UsageError(
         `--result: expected --as answer or happened, got --as ${as}; omit --result`,
@@ -232,11 +259,12 @@ export const resolve: Command<ResolveCommandOptions> = {
     if (actions !== undefined && DECISION_FIELDS[as] !== 'actions') {
       throw new UsageError(`--actions: expected --as some, got --as ${as}; omit --actions`);
     }
-    checkAcceptance(as, definition, given.digest);
+    checkAcceptance(as, definition, target.digest);
     return await submitDecision(context, {
-      ...given,
+      ...target,
       request: call,
       command: 'resolve',
+      given: resolveWords(as, { note, actions }),
       ...(result !== undefined && { result }),
       ...noteOf(note),
       ...(actions !== undefined && chosenActions(actions)),
@@ -244,6 +272,18 @@ export const resolve: Command<ResolveCommandOptions> = {
     });
   },
 };
+
+/** Returns the options of a `resolve` that needs a digest, as words. */
+function resolveWords(
+  as: DecisionKind,
+  { note, actions }: { readonly note: string | undefined; readonly actions: string | undefined },
+): readonly string[] {
+  const optional = [
+    ...(actions === undefined ? [] : ['--actions', actions]),
+    ...(note === undefined ? [] : ['--note', note]),
+  ];
+  return ['--as', as, ...optional];
+}
 
 /**
  * Throws a `UsageError` unless the person accepts exactly the form of the tool that they have seen.

@@ -17,13 +17,14 @@ import {
   readWorkerPresence,
 } from '../hosting/server-notes.js';
 import { withOptions } from '../input/options.js';
-import { agentLack, requireOpenRun } from '../open-run.js';
+import { agentLack, requireOpenRun, workerHint } from '../open-run.js';
 import {
   nextCommandAbout,
   nextCommandFor,
   nextCommandOf,
   runnableFixes,
 } from '../reports/next-command.js';
+import { describeWorkflow } from '../../temporal/server-answers.js';
 import { nearestFirst } from '../../validation/check-options.js';
 import { openRequest } from '../requests/decide.js';
 import {
@@ -93,7 +94,9 @@ export const list: Command<ListOptions> = {
     else if (rows.length > 0) for (const line of table(rows)) context.out(line);
     else if (cursor === null) {
       context.note(NO_RUNS);
-      if (filter.agent !== undefined) await noteUnknownAgent(context, client, filter.agent);
+      const { agent } = filter;
+      const unknown = agent === undefined ? null : await unknownAgentText(context, client, agent);
+      if (unknown !== null) context.note(`${unknown}.`);
       await noteUnknownValues(context, client, filter);
     }
     for (const { id, unreadable } of rows)
@@ -103,18 +106,23 @@ export const list: Command<ListOptions> = {
   },
 };
 
-/** Notes that neither the configuration nor a run has an agent of this name, which may be misspelled. */
-async function noteUnknownAgent(context: CliContext, client: Client, agent: string): Promise<void> {
-  // A configuration that cannot be loaded does not prevent a list.
+/**
+ * Returns that neither the configuration nor a run has an agent of this name, which may be misspelled; null
+ * if one has it, and if the configuration is unknown.
+ */
+export async function unknownAgentText(
+  context: CliContext,
+  client: Client,
+  agent: string,
+): Promise<string | null> {
+  // A configuration that cannot be loaded does not prevent the command.
   const config = await context.config().catch(() => null);
   const names = withCalled(config?.agents ?? []).map(({ name }) => name);
-  if (names.length === 0 || names.includes(agent)) return;
+  if (names.length === 0 || names.includes(agent)) return null;
   const { rows } = await listRuns(client, { agent, all: true, limit: 1 });
-  if (rows.length > 0) return;
+  if (rows.length > 0) return null;
   const nearest = nearestFirst(agent, names).slice(0, 3).map(visible).join(', ');
-  context.note(
-    `--agent: neither the configuration nor a run has agent "${visible(agent)}" (nearest: ${nearest}).`,
-  );
+  return `--agent: neither the configuration nor a run has agent "${visible(agent)}" (nearest: ${nearest})`;
 }
 
 /** The most runs of which a note compares the ids or the tags. */
@@ -131,7 +139,9 @@ async function noteUnknownValues(
     ...[tag ?? []].flat().map((value) => ({ option: '--tag', value, filter: { tag: value } })),
   ];
   for (const { option, value, filter } of asked) {
-    if ((await listRuns(client, { ...filter, all: true, limit: 1 })).rows.length > 0) continue;
+    const having = await listRuns(client, { ...filter, all: true, limit: COMPARED });
+    // A run that cannot be read may have any tag, so it is listed.
+    if (having.rows.some(({ unreadable }) => unreadable === undefined)) continue;
     const { rows } = await listRuns(client, { all: true, limit: COMPARED });
     const known = rows.flatMap((row) => (option === '--root' ? [row.id] : row.tags));
     const nearest = nearestFirst(value, [...new Set(known)])
@@ -257,19 +267,62 @@ export const inbox: Command<InboxOptions> = {
 
 async function listAll(context: CliContext, agent: string | undefined): Promise<ExitCode> {
   noteServer(context, await context.server());
-  const { requests, more, unreadable } = await listRequests(await context.client(), { agent });
+  const client = await context.client();
+  const { requests: listed, more, unreadable } = await listRequests(client, { agent });
+  const canceled = await canceledRuns(client, listed);
+  const requests = listed.filter(({ run }) => !canceled.has(run));
   if (context.options.json) context.out(JSON.stringify(runnableFixes(context, requests)));
   else if (requests.length === 0) {
-    if (unreadable.length === 0) context.note('No run is waiting for a decision.');
+    if (unreadable.length === 0) {
+      context.note(`No ${canceled.size > 0 ? 'other ' : ''}run is waiting for a decision.`);
+    }
   } else {
     const show = (one: OpenRequest) => nextCommandAbout(context, ['inbox', one.run, one.id]);
     const options = { width: columnsOf('stdout'), now: Date.now(), show };
     for (const line of inboxLines(requests, options)) context.out(line);
   }
+  for (const [run, place] of canceled) {
+    context.note(
+      `Requests of run ${visible(run)} are left out: a cancel is requested, which takes effect when a worker runs. ${await workerHint(context, place)}`,
+    );
+  }
   for (const { run, why } of unreadable)
     context.note(`Run ${visible(run)} may wait for a decision: ${why}`);
   if (more) context.note('There are more requests; decide some, or filter by --agent.');
   return EXIT.completed;
+}
+
+/** The maximum number of runs that are asked about a cancel, those that have waited longest, and at once. */
+const [MAX_ASKED, AT_ONCE] = [200, 8];
+
+/** What decides which worker can continue a run. */
+type WorkerPlace = Parameters<typeof workerHint>[1];
+
+/**
+ * Returns the runs of these requests for which a cancel is requested. It comes before any decision, and only a
+ * worker takes the requests from the list.
+ */
+async function canceledRuns(
+  client: Client,
+  requests: readonly OpenRequest[],
+): Promise<ReadonlyMap<string, WorkerPlace>> {
+  const runs = [...new Map(requests.map(({ run, agent }) => [run, agent]))].slice(0, MAX_ASKED);
+  const found = new Map<string, WorkerPlace>();
+  for (let from = 0; from < runs.length; from += AT_ONCE) {
+    await Promise.all(
+      runs.slice(from, from + AT_ONCE).map(async ([run, agent]) => {
+        // A run that has ended meanwhile is in the list for a moment.
+        const raw = await describeWorkflow(client, run).then(
+          (described) => described.raw,
+          () => null,
+        );
+        if (raw?.workflowExtendedInfo?.cancelRequested !== true) return;
+        const taskQueue = raw.workflowExecutionInfo?.taskQueue ?? '';
+        found.set(run, { agent: agent ?? '', taskQueue });
+      }),
+    );
+  }
+  return found;
 }
 
 async function showRun(
@@ -296,7 +349,7 @@ async function showRun(
   if (requests.length === 0) context.note('The run is not waiting for a decision.');
   for (const [at, one] of requests.entries()) {
     if (at > 0) context.out('');
-    const lines = await shownRequest(context, { run, request: one }, { to: 'stdout', full });
+    const { lines } = await shownRequest(context, { run, request: one }, { to: 'stdout', full });
     for (const line of lines) context.out(line);
   }
   return EXIT.completed;

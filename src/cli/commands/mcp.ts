@@ -24,6 +24,7 @@ import { noteServer } from '../hosting/server-notes.js';
 import { type HostedWorker, withHostedWorker } from '../hosting/with-worker.js';
 import { type Confirmation, confirm, requireConfirmable } from '../input/confirm.js';
 import { withOptions } from '../input/options.js';
+import { runnableText } from '../reports/next-command.js';
 import { mcpOwner } from '../mcp/owner.js';
 import { checkedMessages, takeStdout, runsServer } from '../mcp/runs-server.js';
 
@@ -123,7 +124,8 @@ async function noteReady(
       `MCP server with ${formatCount(agents.length, 'agent')}; runs on ${server.address}, task queue "${taskQueue}", ${worker}`,
     );
   } catch (error) {
-    context.note(`mcp: ${error instanceof Error ? error.message : String(error)}`);
+    const message = error instanceof Error ? error.message : String(error);
+    context.note(`mcp: ${runnableText(context, message)}`);
   }
 }
 
@@ -193,11 +195,13 @@ export const mcpAccept: Command<McpAcceptOptions> = {
     ),
   async run(context, { server: name, tool, dryRun = false, yes = false }) {
     const servers = serversOf(await context.config(), name);
-    requireConfirmable(context, { yes, dryRun });
     const { toolLock } = await context.stores();
     const { found, failed } = await findUnaccepted({ toolLock, env: context.env }, servers, tool);
     const isOnlyShown = dryRun || found.length === 0;
-    const answer = isOnlyShown || yes ? 'yes' : await confirmed(context, found);
+    const asks = !isOnlyShown && !yes;
+    // A misspelled name is refused first.
+    if (asks) requireConfirmable(context, { yes, dryRun });
+    const answer = asks ? await confirmed(context, found) : 'yes';
     const isAccepted = !isOnlyShown && answer === 'yes';
     if (isAccepted) {
       for (const server of new Set(found.map((each) => each.server))) {
@@ -209,7 +213,7 @@ export const mcpAccept: Command<McpAcceptOptions> = {
         );
       }
     }
-    report(context, { found, failed }, isAccepted);
+    report(context, { found, failed }, { isAccepted, isShown: asks });
     if (answer === 'interrupted') return EXIT.interrupted;
     const isDone = found.length === 0 || isAccepted || dryRun;
     return isDone && failed.length === 0 ? EXIT.completed : EXIT.failed;
@@ -267,7 +271,7 @@ async function findUnaccepted(
       return { found: [...all.values()], failed };
     }
     const names = known.slice(0, 40).join(', ') || 'none';
-    throw new UsageError(`tool: expected a tool that an agent uses (${names}), got ${tool}`);
+    throw new UsageError(`tool: expected a tool that an agent uses (${names}), got ${show(tool)}`);
   } finally {
     await sessions.close();
   }
@@ -279,7 +283,12 @@ async function confirmed(context: CliContext, found: readonly Unaccepted[]): Pro
   return await confirm(`accept ${formatCount(found.length, 'tool')}?`);
 }
 
-function report(context: CliContext, { found, failed }: Findings, isAccepted: boolean): void {
+/** `isShown`: the changes were shown with the question. */
+function report(
+  context: CliContext,
+  { found, failed }: Findings,
+  { isAccepted, isShown }: { readonly isAccepted: boolean; readonly isShown: boolean },
+): void {
   if (context.options.json) {
     const tools = found.map(({ server, used, change }) => ({
       server: server.name,
@@ -292,7 +301,8 @@ function report(context: CliContext, { found, failed }: Findings, isAccepted: bo
     context.out(JSON.stringify({ accepted: isAccepted, tools, failed: lost }));
     return;
   }
-  for (const each of found) for (const line of shownChange(each)) context.out(line);
+  const unshown = isShown ? [] : found;
+  for (const each of unshown) for (const line of shownChange(each)) context.out(line);
   const count = formatCount(found.length, 'tool');
   if (found.length > 0) context.note(isAccepted ? `Accepted ${count}.` : `Not accepted: ${count}.`);
   else if (failed.length === 0) context.note('Nothing to accept: no tool is new or has changed.');

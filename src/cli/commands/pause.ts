@@ -1,4 +1,5 @@
-import { WorkflowNotFoundError } from '@temporalio/client';
+import { RefusedError } from '../../core/errors.js';
+import { betweenTurnsText } from '../../core/run/no-turn.js';
 import { visible } from '../../core/state/summaries.js';
 import {
   type FollowTarget,
@@ -25,9 +26,10 @@ import { type OpenedRun, requireOpenRun, requireWorker, startHint } from '../ope
 import { hasMessages, nextCommandFor, nextCommandOf } from '../reports/next-command.js';
 import { openLines, reportEnd, reportTurn } from '../reports/report-run.js';
 import { viewedRequests } from '../requests/show-request.js';
-import { signalAllRuns } from '../../client/control.js';
+import { requestCancel, signalAllRuns } from '../../client/control.js';
 import { formatCount } from '../format/format.js';
 import { noteServer } from '../hosting/server-notes.js';
+import { unknownAgentText } from './list.js';
 
 /** `pause ID`: lets calls in flight finish; the run starts nothing else until `resume`. */
 export const pause: Command<ControlOptions> = {
@@ -129,32 +131,22 @@ export const cancel: Command<CancelOptions> = {
     ),
   async run(context, { id, turn, detach = false, by }) {
     const actor = deciderName(by);
-    if (by !== undefined && !turn) {
-      throw new UsageError(
-        '--by: expected --turn, got none; the server does not record who cancels a whole run, so omit --by',
-      );
-    }
     const opened = await requireOpenRun(context, id);
     return turn
       ? await cancelCurrentTurn(context, opened, { detach, by: actor })
-      : await cancelRun(context, opened, { detach });
+      : await cancelRun(context, opened, { detach, by: actor });
   },
 };
 
 async function cancelRun(
   context: CliContext,
   opened: OpenedRun,
-  { detach }: { readonly detach: boolean },
+  { detach, by }: { readonly detach: boolean; readonly by: string },
 ): Promise<ExitCode> {
   const { client, run } = opened;
   const { id } = run;
-  try {
-    await client.workflow.getHandle(id).cancel();
-  } catch (error) {
-    // The run ended after it was read; this throws an error that reports how.
-    if (error instanceof WorkflowNotFoundError) await requireOpenRun(context, id);
-    throw error;
-  }
+  // If the run ended after it was read, this throws an error that reports how.
+  if (!(await requestCancel(client, id, by))) await requireOpenRun(context, id);
   if (detach) return reportRequested(context, opened, 'Cancellation requested.');
   if (!(await hasLiveWorker(client, run.taskQueue))) {
     const text =
@@ -187,6 +179,7 @@ async function cancelCurrentTurn(
 ): Promise<ExitCode> {
   const { client, run } = opened;
   const { id, runId } = run;
+  await requireTurn(context, opened);
   await requireWorker(context, opened, 'cancel --turn');
   const turn = await cancelTurn(client, id, { by });
   const isOpen = run.view.input?.open === true;
@@ -212,6 +205,20 @@ async function cancelCurrentTurn(
   return exitCode(context, code);
 }
 
+/** Throws an error that says what the run waits for, with the commands that work now, if no turn is under way. */
+async function requireTurn(context: CliContext, { run }: OpenedRun): Promise<void> {
+  const { id, view } = run;
+  const { state } = view;
+  if (state === null || !state.open || nextTarget(view) !== null) return;
+  const end = await nextCommandFor(context, run, ['cancel', id]);
+  const fixes = [...(await openLines(context, run)), `Cancel it as a whole with: ${end}`];
+  const lines = [
+    `no turn is under way in run ${visible(id)}: ${betweenTurnsText(state)}`,
+    ...fixes,
+  ];
+  throw new RefusedError(lines.join('\n'));
+}
+
 /** Returns the exit code. A cancellation that arrives too late counts as a failure. */
 function exitCode(context: CliContext, code: ExitCode): ExitCode {
   if (code === EXIT.cancelled) return EXIT.completed;
@@ -227,6 +234,12 @@ export const close: Command<{ readonly id: string; readonly by?: string }> = {
     const opened = await requireOpenRun(context, named);
     const { client, run } = opened;
     const { id } = run;
+    if (run.view.input?.open !== true) {
+      const follow = await nextCommandFor(context, run, ['attach', id]);
+      throw new UsageError(
+        `id: expected an open run, got ${visible(id)}, a task run, which ends with its turn; follow it with: ${follow}`,
+      );
+    }
     const isIdle = nextTarget(run.view) === null && run.view.state?.paused !== true;
     const send = async (): Promise<boolean> => {
       await closeRun(client, id, { by: actor });
@@ -285,7 +298,8 @@ async function controlAll(
   { agent, by }: { readonly agent: string; readonly by: string },
 ): Promise<ExitCode> {
   noteServer(context, await context.server());
-  const result = await signalAllRuns(await context.client(), what, {
+  const client = await context.client();
+  const result = await signalAllRuns(client, what, {
     agent,
     by,
     onProgress: ({ signaled, failed }) => {
@@ -293,6 +307,9 @@ async function controlAll(
     },
   });
   const { signaled, ended, failed, error } = result;
+  const unknown =
+    signaled + ended + failed > 0 ? null : await unknownAgentText(context, client, agent);
+  if (unknown !== null) throw new UsageError(`${unknown}; correct the name`);
   const gone = ended === 0 ? '' : ` ${formatCount(ended, 'run')} ended meanwhile.`;
   const when = 'as soon as a worker processes the signal';
   context.note(

@@ -15,7 +15,7 @@ import { OPEN_RUNS_QUERY } from '../doctor/routing.js';
 import { dataPalette, formatCount } from '../format/format.js';
 import { noteServer } from '../hosting/server-notes.js';
 import { withOptions } from '../input/options.js';
-import { nextCommand } from '../reports/next-command.js';
+import { type Place, nextCommand, runnableText } from '../reports/next-command.js';
 import { replayLine } from '../reports/report-run.js';
 import { WHICH } from './eval.js';
 
@@ -167,7 +167,7 @@ export const replay: Command<ReplayOptions> = {
     checkOptions(options);
     const { installRuntime } = await import('../../worker/log.js');
     // Each history gets its own line, without messages of the SDK in between.
-    installRuntime('ERROR', () => undefined);
+    installRuntime('ERROR', { write: () => undefined });
     if (fromServer === undefined) return await replayFiles(context, files);
     const query = fromServer === true ? OPEN_QUERY : fromServer;
     return await replayFromServer(context, { query, limit });
@@ -178,7 +178,7 @@ async function replayFiles(context: CliContext, files: readonly string[]): Promi
   const format = { good: 'ok', paint: dataPalette(context) };
   const results: Result[] = [];
   for (const file of files) {
-    const result = { file, replayed: await replayFile(file) };
+    const result = { file, replayed: await replayFile(file, context) };
     results.push(result);
     if (!context.options.json) context.out(replayLine(file, result.replayed, format));
   }
@@ -210,7 +210,7 @@ function checkOptions({ file, fromServer, max }: ReplayOptions): void {
   }
 }
 
-async function replayFile(file: string): Promise<ReplayResult> {
+async function replayFile(file: string, place: Place): Promise<ReplayResult> {
   let text: string;
   try {
     text = await readFile(file, 'utf8');
@@ -219,7 +219,10 @@ async function replayFile(file: string): Promise<ReplayResult> {
     return { type: 'no_history', reason: `the file cannot be read (${reason})` };
   }
   const { replayHistory } = await import('../../worker/bundle.js');
-  return await replayHistory(text);
+  const replayed = await replayHistory(text);
+  return replayed.type === 'no_history'
+    ? { ...replayed, reason: runnableText(place, replayed.reason) }
+    : replayed;
 }
 
 /** A history that does not replay takes precedence over a file that is not a history. */

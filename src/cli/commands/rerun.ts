@@ -9,6 +9,7 @@ import { rerun as rerunRecording } from '../../recordings/rerun.js';
 import { nearestFirst } from '../../validation/check-options.js';
 import { type CliContext, type Command, EXIT, type ExitCode } from '../context.js';
 import { withOptions } from '../input/options.js';
+import { runnableText } from '../reports/next-command.js';
 import { WHICH, candidateModel } from './eval.js';
 
 interface RerunCommandOptions {
@@ -39,9 +40,11 @@ async function rerunFiles(
   const model = modelName === undefined ? undefined : await candidateModel(context, modelName);
   const rows: RerunRow[] = [];
   for (const file of files) {
-    const row = await rerunFile(file, { agents, keys, ...(model && { model }) });
+    const found = await rerunFile(file, { agents, keys, ...(model && { model }) });
+    const error = found.error && runnableText(context, found.error);
+    const row = { ...found, ...(error !== undefined && { error }) };
     rows.push(row);
-    const { ok, divergence, error } = row;
+    const { ok, divergence } = row;
     const differs = divergence === null ? `error: ${error}` : `differs: ${divergence.text}`;
     if (!context.options.json) context.out(`${visible(file)}: ${ok ? 'same' : differs}`);
   }

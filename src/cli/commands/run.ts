@@ -38,7 +38,7 @@ import {
 import { type OpenedRun, checkAgent, idTakenError, openRun, requireWorker } from '../open-run.js';
 import { nextCommand } from '../reports/next-command.js';
 import { haltedText, openLines, reportEnd, reportStarted } from '../reports/report-run.js';
-import { type FollowOptions, followAndReport } from '../run-view/follow-and-report.js';
+import { type FollowOptions, followAndReport, waits } from '../run-view/follow-and-report.js';
 
 interface RunOptions extends FollowOptions, RunSettingOptions {
   readonly agent: string;
@@ -144,7 +144,7 @@ function noWorkerError(context: CliContext, taskQueue: string): CommandError {
   return new CommandError(
     'no_worker',
     `--detach: expected a worker on task queue "${visible(taskQueue)}", got none; ` +
-      `start one with: ${nextCommand(context, 'worker')} (or omit --detach)`,
+      `start one with: ${nextCommand(context, 'worker')} (or omit --detach; if a worker runs, it may be too busy to be seen: try again)`,
   );
 }
 
@@ -343,7 +343,9 @@ export const attach: Command<AttachCommandOptions> = {
     if (endOfRun(opened.run) !== null) return await reportEnd(context, opened.run);
     const until = isEnding(view) ? 'end' : nextTarget(view);
     if (until === null) return await reportIdle(context, opened);
-    return await withHostedWorker(context, opened.run, async (host) => {
+    // A run that waits for a person is shown as it is.
+    const isNeeded = !options.wait && !waits(opened.run, { id, runId, retriedUpTo: 0 });
+    return await withHostedWorker(context, { ...opened.run, isNeeded }, async (host) => {
       const retriedUpTo = await awaitWorker(opened, host);
       const joined = { joined: opened.run, followsEnding: true, until } as const;
       const handle = { id, runId, retriedUpTo, ...joined, ...host };

@@ -11,6 +11,7 @@ import type { Request } from '../../core/transcript/request.js';
 import type { Json, JsonObject } from '../../core/text/json.js';
 import type { Attachment } from '../../core/transcript/messages.js';
 import { visible } from '../../core/state/summaries.js';
+import { NO_REASON, reasonOfNo } from '../../core/text/refusal-words.js';
 import {
   artifactFiles,
   ownArtifacts,
@@ -29,7 +30,7 @@ import {
   type ExitCode,
 } from '../context.js';
 import { awaitWorker, withHostedWorker } from '../hosting/with-worker.js';
-import { checkDigestForm } from '../requests/decide.js';
+import { checkDigestForm, denyingCommand } from '../requests/decide.js';
 import { viewedRequests } from '../requests/show-request.js';
 import { requireOpenRun, startHint, type OpenedRun } from '../open-run.js';
 import { nextCommandAbout, nextCommandFor } from '../reports/next-command.js';
@@ -167,7 +168,8 @@ async function deliver(context: CliContext, opened: OpenedRun, ask: Ask): Promis
     return sent;
   } catch (error) {
     if (!(error instanceof PerdureError)) throw error;
-    throw new Error(asOptions(withCommand(context, run.id, error.message)), { cause: error });
+    const text = await withCommands(context, run, { text: error.message, said: ask });
+    throw new Error(asOptions(text), { cause: error });
   }
 }
 
@@ -177,10 +179,10 @@ async function record(context: CliContext, opened: OpenedRun, ask: Ask): Promise
   // Without a worker, the run cannot refuse the message, so this process checks it.
   const { state } = run.view;
   const refusal = state && askRefusal(state, message, { id: message.id, now: Date.now() });
-  if (refusal !== null)
-    throw new RefusedError(asOptions(withCommand(context, run.id, refusal.message)), {
-      reason: refusal.reason ?? null,
-    });
+  if (refusal !== null) {
+    const text = await withCommands(context, run, { text: refusal.message, said: message });
+    throw new RefusedError(asOptions(text), { reason: refusal.reason ?? null });
+  }
   await recordMessage(client, run.id, message);
   return await recorded(context, opened, message.id);
 }
@@ -234,10 +236,31 @@ function askOf(
   throw new UsageError(asOptions(problem.replace(/^id: /, '--message-id: ')));
 }
 
-/** Names the command that shows a request, where a text asks the sender to read it. */
-function withCommand(context: CliContext, run: string, text: string): string {
+/**
+ * Names the commands that a text is about: the one that denies, where the message gives the reason of a
+ * no, or else the one that shows a request, where the text asks the sender to read it.
+ */
+async function withCommands(
+  context: CliContext,
+  run: OpenedRun['run'],
+  { text, said }: { readonly text: string; readonly said: Ask },
+): Promise<string> {
+  const [denied, ...others] = viewedRequests(run.view, run.id).filter(({ decisions }) =>
+    decisions.includes('deny'),
+  );
+  const note = reasonOfNo(said.message ?? '');
+  if (denied !== undefined && note !== null && text.includes(NO_REASON)) {
+    const command =
+      others.length === 0
+        ? await denyingCommand(context, { run, request: denied }, { note })
+        : await nextCommandFor(context, run, ['inbox', run.id]);
+    const how =
+      others.length === 0 ? 'deny the request with' : 'deny one of the requests as shown by';
+    const [what = ''] = text.split(NO_REASON);
+    return `${what}; ${how}: ${command}`;
+  }
   return text.replaceAll(/read request (\S+) and give answers: \{[^}]*\}/g, (_, id: string) => {
-    const show = nextCommandAbout(context, ['inbox', run, id]);
+    const show = nextCommandAbout(context, ['inbox', run.id, id]);
     return `read it with: ${show}, and send the message again with its --digest`;
   });
 }

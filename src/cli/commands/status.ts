@@ -27,17 +27,18 @@ import {
   readWorkerPresence,
   withDiskCheck,
 } from '../hosting/server-notes.js';
+import { osUser } from '../input/option-parsers.js';
 import { withOptions } from '../input/options.js';
-import { type OpenedRun, agentLack, noteClear, openRun } from '../open-run.js';
+import { type OpenedRun, agentLack, noteClear, openRun, workerHint } from '../open-run.js';
 import {
   nextCommandAbout,
-  nextCommandFor,
   nextSteps,
   runnableStatus,
   runnableText,
 } from '../reports/next-command.js';
 import { uiLink } from '../reports/run-pages.js';
-import { columnsOf, inboxLines, ownFixes, shownRequest } from '../requests/show-request.js';
+import { limitLine } from '../reports/stopped-run.js';
+import { columnsOf, inboxLines, shownRequest } from '../requests/show-request.js';
 import { statusLines } from '../run-view/status-lines.js';
 
 /** `status ID`: shows the status of a run as the server has recorded it. Needs no worker. */
@@ -49,15 +50,13 @@ export const status: Command<{ readonly id: string }> = {
 async function showStatus(context: CliContext, id: string): Promise<ExitCode> {
   const { client, run } = await openRun(context, id, { archive: true });
   const now = Date.now();
-  const read = await readStatus(client, run, now);
-  const found = runnableStatus(context, { ...read, pending: ownFixes(run, read.pending) });
+  const found = runnableStatus(context, await readStatus(client, run, now, osUser()));
   const { archived } = found;
   const pinnedTo = pinnedBuild(run.description?.searchAttributes ?? {});
   const worker = await readWorkerPresence(client, run.taskQueue, pinnedTo);
   const lack = await agentLack(context, run);
   if (!archived && needsWorker(found)) {
-    const start = `Start one with: ${await nextCommandFor(context, run, ['worker'])}`;
-    noteMissingWorker(context, worker, lack ?? start);
+    noteMissingWorker(context, worker, await workerHint(context, run));
   }
   if (context.options.json) {
     context.out(JSON.stringify(found));
@@ -69,11 +68,22 @@ async function showStatus(context: CliContext, id: string): Promise<ExitCode> {
     now,
   );
   const link = archived ? null : uiLink(await context.server(), run.id);
-  const view = { run, status: found, worker: runnableText(context, worker.text), link, next, now };
+  const limit = found.outcome === null ? null : limitLine(context, run, found.outcome);
+  const workers = runnableText(context, worker.text);
+  const view = {
+    run,
+    status: found,
+    worker: workers,
+    link,
+    limit,
+    next,
+    now,
+    width: columnsOf('stdout'),
+  };
   for (const line of statusLines(view, dataPalette(context))) context.out(line);
   for (const request of found.pending) {
     context.out('');
-    const lines = await shownRequest(context, { run, request }, { to: 'stdout' });
+    const { lines } = await shownRequest(context, { run, request }, { to: 'stdout' });
     for (const line of lines) context.out(line);
   }
   const { below = [] } = found;

@@ -9,11 +9,14 @@ import { type PlanProgress, planProgress } from '../../core/run/details.js';
 import type { GraphState } from '../../core/state/state.js';
 import type { RunPhase } from '../../core/state/status.js';
 import { visible } from '../../core/state/summaries.js';
+import { undoableCalls } from '../../core/state/undo.js';
+import { actorOf } from '../../core/input/turn-context.js';
 import { currentNode } from '../../core/state/turn-definition.js';
 import { type Message, isSide } from '../../core/transcript/messages.js';
 import { callPairs } from '../../core/transcript/transcript.js';
 import type { RunReading } from '../../history/read-run.js';
 import {
+  type PlacedNodeStep,
   type RunTranscript,
   readNodeSteps,
   readTranscript,
@@ -34,7 +37,17 @@ import {
 import { dataPalette, formatCount } from '../format/format.js';
 import { withOptions } from '../input/options.js';
 import { type OpenedRun, openRun } from '../open-run.js';
-import { type SegmentMark, dialogue, pairLines, turnLines } from '../run-view/dialogue.js';
+import { nextCommandOf } from '../reports/next-command.js';
+import {
+  type EndedAction,
+  type RequestedUndo,
+  type SegmentMark,
+  dialogue,
+  endedActionLines,
+  endedActions,
+  pairLines,
+  turnLines,
+} from '../run-view/dialogue.js';
 
 export interface TranscriptOptions {
   readonly id: string;
@@ -107,9 +120,10 @@ async function printMessages(
   const end = calls ? undefined : to;
   const read = await readTranscript(client, run, { archive, from, to: end, side: true });
   const { total, decisions } = read;
+  const undos = requestedUndos(run.view);
   const messages = side ? read.messages : read.messages.filter((message) => !isSide(message));
   const hidden = read.messages.length - messages.length;
-  const nodes = calls ? [] : await readNodeSteps(client, run, { archive, from, to });
+  const nodes = await readNodeSteps(client, run, { archive, from, to });
   const { blobs } = await context.stores();
   const shown = full
     ? await withFullText(messages, blobs, (reason) => context.note(`shown in part: ${reason}`))
@@ -119,7 +133,8 @@ async function printMessages(
     context.note(`The run has no messages${run.view.state === null ? why : ''}.`);
   }
   if (calls) {
-    printCalls(context, shown, { to, full, decisions });
+    printCalls(context, shown, { to, full, decisions, undos, actions: endedActions(nodes) });
+    noteNodeValues(context, run, nodes);
   } else if (context.options.json) {
     const isGraph = run.view.state?.graph !== undefined;
     context.out(
@@ -128,6 +143,7 @@ async function printMessages(
         total,
         ...(isGraph && { nodes }),
         ...(decisions && { decisions }),
+        ...(undos.length > 0 && { undos }),
       }),
     );
   } else {
@@ -137,6 +153,7 @@ async function printMessages(
       segment: segmentMark(run),
       nodes,
       decisions,
+      undos,
     };
     for (const line of dialogue(shown, lines)) context.out(line);
     if (read.messages.length < total) {
@@ -169,18 +186,61 @@ function printCalls(
     to = Infinity,
     full,
     decisions,
+    undos,
+    actions,
   }: {
     readonly to: number | undefined;
     readonly full: boolean;
     readonly decisions: RunTranscript['decisions'] | undefined;
+    readonly undos: readonly RequestedUndo[];
+    readonly actions: readonly EndedAction[];
   },
 ): void {
   const calls = callPairs(messages).filter(({ n }) => n < to);
   if (context.options.json)
-    return context.out(JSON.stringify({ calls, ...(decisions && { decisions }) }));
+    return context.out(
+      JSON.stringify({
+        calls,
+        ...(actions.length > 0 && { actions }),
+        ...(decisions && { decisions }),
+        ...(undos.length > 0 && { undos }),
+      }),
+    );
   if (calls.length === 0) context.note('No tool calls in these messages.');
-  for (const line of pairLines(calls, { full, paint: dataPalette(context), decisions }))
-    context.out(line);
+  const paint = dataPalette(context);
+  for (const line of pairLines(calls, { full, paint, decisions, undos })) context.out(line);
+  for (const line of endedActionLines(actions, paint)) context.out(line);
+}
+
+/** Names the command that shows what nodes have returned: the results of their calls are no messages. */
+function noteNodeValues(
+  context: CliContext,
+  run: RunReading,
+  nodes: readonly PlacedNodeStep[],
+): void {
+  const kinds = new Map(
+    run.view.state?.config.definition.graph?.nodes.map(({ name, kind }) => [name, kind]),
+  );
+  const callers = nodes.flatMap((step) => {
+    const kind = step.type === 'node-ended' ? kinds.get(step.node) : undefined;
+    return step.type === 'node-ended' && (kind === 'execute' || kind === 'tool') ? [step.node] : [];
+  });
+  if (callers.length === 0 || context.options.json) return;
+  const values = nextCommandOf(context, ['graph', `--run=${run.id}`, '--json']);
+  const names = [...new Set(callers)].map(visible).join(', ');
+  context.note(
+    `Calls of the node${callers.length === 1 ? '' : 's'} ${names} are not in the messages. See their results with: ${values}`,
+  );
+}
+
+/** Returns the calls whose undo was requested, with who has requested it last, as far as the run knows. */
+function requestedUndos({ state }: RunReading['view']): readonly RequestedUndo[] {
+  const { decisions = [] } = state ?? {};
+  return undoableCalls(state ?? {}).flatMap(({ state: reached, ...undo }) => {
+    if (reached === undefined) return [];
+    const made = decisions.findLast(({ what, call }) => what === 'undo' && call === undo.call);
+    return [{ ...undo, state: reached, ...actorOf(made ?? {}) }];
+  });
 }
 
 /** Returns where the newest segment begins; undefined if the run has only one segment. */

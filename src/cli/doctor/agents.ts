@@ -13,6 +13,7 @@ import { isModelError } from '../../models/model.js';
 import type { CliContext } from '../context.js';
 import { formatCount } from '../format/format.js';
 import { configFile } from '../input/load-config.js';
+import { BrokenManifestError } from '../input/manifest.js';
 import type { Finding } from './finding.js';
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -269,7 +270,10 @@ export async function readConfiguration(context: CliContext): Promise<Configurat
     return { config, isBuiltIn: file === null, finding: { name, level: 'ok', text, data } };
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error);
-    const fix = 'fix the file, or name another one with --config';
+    const fix =
+      error instanceof BrokenManifestError
+        ? 'correct that file; no configuration below its folder can be loaded before'
+        : 'fix the file, or name another one with --config';
     return {
       config: defineConfig({ agents: [] }),
       isBuiltIn: false,

@@ -82,14 +82,14 @@ async function finding(
       ...unaccepted.map((tool) => `tool ${shown(tool)} has not been accepted yet`),
       ...problems.slice(0, 1),
     ];
-    const [toAccept] = [...changes, ...unaccepted];
+    const [toAccept, ...more] = [...changes, ...unaccepted];
     const isFine = odd.length === 0 && problems.length === 0 && toAccept === undefined;
     return {
       name,
       level: isFine ? 'ok' : problems.length > 0 ? level : 'note',
       text: texts.join('; '),
       ...(toAccept !== undefined && {
-        fix: `review and accept: ${acceptCommand(server, toAccept)}`,
+        fix: `review and accept: ${acceptCommand(server, more.length === 0 ? toAccept : null)}`,
       }),
       data: {
         ...data,

@@ -31,6 +31,9 @@ import { tenantsFinding } from './tenants.js';
 /** The maximum number of ids that are listed; the rest are counted. */
 const NAMED = 5;
 
+/** What lets a run go on without a worker that polls its queue. */
+const HOST_THEIR_OWN = '`run` and `attach` host their own for the agents of this configuration';
+
 interface Strand {
   readonly build: Build;
   readonly runs: readonly OpenRun[];
@@ -120,7 +123,7 @@ async function workerAgentsFinding(
     return unchecked('the configuration has no agents', { taskQueue });
   }
   if (identities.length === 0) {
-    return unchecked(`no worker on ${queue} to ask; \`run\` and \`attach\` host their own`, {
+    return unchecked(`no worker on ${queue} to ask; ${HOST_THEIR_OWN}`, {
       taskQueue,
     });
   }
@@ -301,7 +304,7 @@ async function workers(
   };
   const queue = `task queue "${visible(taskQueue)}"`;
   if (running.length === 0) {
-    const text = `none polls ${queue}; \`run\` and \`attach\` host their own`;
+    const text = `none polls ${queue}; ${HOST_THEIR_OWN}`;
     return { name: 'worker', level: 'ok', text, data };
   }
   const each = running.map(

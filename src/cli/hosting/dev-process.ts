@@ -17,6 +17,8 @@ export interface WorkerChild {
    * them.
    */
   readonly files: Promise<readonly string[] | null>;
+  /** Returns the port of its console, if that is another one than it was given. */
+  otherPort(): number | null;
   /** Asks the worker to shut down. Resolves when the process has ended. */
   stop(): Promise<void>;
 }
@@ -31,25 +33,32 @@ const STOP_MS = 10_000;
 export function startWorkerChild(
   options: GlobalOptions,
   flags: readonly string[] = [],
+  { anyPort = false }: { readonly anyPort?: boolean } = {},
 ): WorkerChild {
   const program = process.argv[1] ?? '';
   const args = [...process.execArgv, program, 'worker', ...placeFlags(options), ...flags];
   const child = spawn(process.execPath, args, {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     detached: true,
-    env: { ...process.env, [REPORTS_FILES]: '1' },
+    env: { ...process.env, [REPORTS_FILES]: '1', ...(anyPort && { [ANY_PORT]: '1' }) },
   });
   const ended = new Promise<number | null>((settle) => {
     child.once('exit', (code) => settle(code));
     child.once('error', () => settle(null));
   });
   const files = new Promise<readonly string[] | null>((settle) => {
-    child.on('message', (message) => settle(filesIn(message)));
+    child.on('message', (message) => {
+      const found = filesIn(message);
+      if (found !== null) settle(found);
+    });
     void ended.then(() => settle(null));
   });
+  let port: number | null = null;
+  child.on('message', (message) => (port = portIn(message) ?? port));
   return {
     ended,
     files,
+    otherPort: () => port,
     async stop() {
       child.kill('SIGTERM');
       const late = sleep(STOP_MS, 'late', { ref: false });
@@ -57,6 +66,24 @@ export function startWorkerChild(
       await ended;
     },
   };
+}
+
+/** Set for a worker whose console may have another port, if the one that it is given is taken. */
+const ANY_PORT = 'PERDURE_DEV_ANY_PORT';
+
+/** Returns whether this process is a worker of `dev` whose console may have any port. */
+export function takesAnyPort(): boolean {
+  return process.send !== undefined && process.env[ANY_PORT] === '1';
+}
+
+/** Tells `dev` which port the console of this worker has, so that the next worker takes it, too. */
+export function reportPort(port: number): void {
+  process.send?.({ [ANY_PORT]: port });
+}
+
+function portIn(message: unknown): number | null {
+  const port: unknown = isObject(message) ? message[ANY_PORT] : null;
+  return typeof port === 'number' ? port : null;
 }
 
 function filesIn(message: unknown): readonly string[] | null {

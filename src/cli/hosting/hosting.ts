@@ -9,6 +9,8 @@ import type { ServerHandle, ServerOptions } from '../../server/server-settings.j
 import type { RunningWorker } from '../../worker/create-worker.js';
 import type { WorkerOptions } from '../../worker/options.js';
 import { type CliContext, EXIT, type ServerRequest, UsageError } from '../context.js';
+import { runnableText } from '../reports/next-command.js';
+import { lackNoter } from './server-notes.js';
 import { type MetricsPlace, asMetricsError } from './metrics.js';
 
 /**
@@ -81,7 +83,8 @@ export async function awaitServer(
       return await context.server();
     } catch (error) {
       if (!(error instanceof SilentServerError)) throw error;
-      if (waitMs === FIRST_WAIT_MS) context.note(`${error.message} The worker waits for it …`);
+      if (waitMs === FIRST_WAIT_MS)
+        context.note(`${runnableText(context, error.message)} The worker waits for it …`);
     }
     await sleep(waitMs, undefined, { signal }).catch(() => undefined);
     waitMs = Math.min(2 * waitMs, MAX_WAIT_MS);
@@ -97,13 +100,15 @@ export async function openConnection(
   const server = await context.server(request);
   const [
     { Client, Connection },
-    { CHANNEL_OPTIONS, connectionTarget },
+    { connectionTarget },
+    { CHANNEL_OPTIONS },
     { dataConverter },
     { keyringFrom },
     { setIdHashing },
   ] = await Promise.all([
     import('@temporalio/client'),
     import('../../temporal/connection.js'),
+    import('../../temporal/grpc.js'),
     import('../../encryption/payload-codec.js'),
     import('../../encryption/keyring.js'),
     import('../../temporal/stored-ids.js'),
@@ -159,15 +164,18 @@ const GRACE_MS = 500;
 /** A tool that ignores its abort signal must not keep the process alive. */
 const STOP_MS = 3_000;
 interface HostingOptions extends Pick<HostOptions, 'activities' | 'metrics'> {
-  /** Why a worker of this process must not serve the queue; null if it may. It is noted. */
+  /** Why a worker of this process must not serve the queue; null if it may. It is noted once. */
   readonly lack?: string | null;
+  /** With `lack`, a queue without a worker is an error: the command does not wait for one. */
+  readonly isNeeded?: boolean;
 }
 
 export function createHosting(
   context: CliContext,
   taskQueue: string,
-  { lack = null, ...options }: HostingOptions = {},
+  { lack = null, isNeeded = false, ...options }: HostingOptions = {},
 ): Hosting {
+  const noteOnce = lackNoter(context, taskQueue, isNeeded);
   let worker: RunningWorker | null = null;
   let starting: Promise<void> | null = null;
   let elsewhere = false;
@@ -177,7 +185,7 @@ export function createHosting(
     elsewhere = await isWorkedElsewhere(context, taskQueue);
     if (elsewhere) return;
     if (lack !== null) {
-      context.note(`No worker is running on task queue "${visible(taskQueue)}". ${lack}.`);
+      noteOnce(lack);
       elsewhere = true;
       return;
     }
@@ -251,13 +259,13 @@ export async function hostWorker(
     import('../../worker/log.js'),
   ]);
   const server = await context.server();
-  const isVerbose = Boolean(context.env['PERDURE_DEBUG']);
-  const isNews = newsFilter();
-  const write = (entry: LogEntry): void => {
-    if (isVerbose || (isForPeople(entry) && isNews(entry))) context.note(logLine(entry));
-  };
   try {
-    installRuntime(isVerbose || showLog ? 'INFO' : 'ERROR', write, metrics?.address);
+    installRuntime(context.env['PERDURE_DEBUG'] || showLog ? 'INFO' : 'ERROR', {
+      write: logWriter(context),
+      metrics: metrics?.address ?? null,
+      // `logWriter` does so for the whole line, with this program and its place.
+      runnable: (text) => text,
+    });
   } catch (error) {
     throw metrics === null ? error : asMetricsError(error, metrics);
   }
@@ -272,6 +280,21 @@ export async function hostWorker(
     ...options,
   };
   return await startWorker(settings, { erases });
+}
+
+/**
+ * Returns a function that notes each log entry that people should see, once, with commands that can be
+ * pasted. With PERDURE_DEBUG, it notes all entries.
+ */
+export function logWriter(
+  context: Pick<CliContext, 'env' | 'options' | 'note'>,
+): (entry: LogEntry) => void {
+  const isVerbose = Boolean(context.env['PERDURE_DEBUG']);
+  const isNews = newsFilter();
+  return (entry) => {
+    if (!isVerbose && !(isForPeople(entry) && isNews(entry))) return;
+    context.note(runnableText(context, logLine(entry)));
+  };
 }
 
 /** Throws a `UsageError` that names the flags if a live option is invalid. */

@@ -6,6 +6,9 @@ import { agentLack } from '../open-run.js';
 /** The most runs that are checked, and the most that the note names. */
 const [CHECKED, NAMED] = [200, 3];
 
+/** How long a server may take to list the runs: the worker starts after that. */
+const LIST_MS = 20_000;
+
 /**
  * Notes which open runs of a task queue a worker of this configuration blocks, because it does not have their
  * agents. The worker may still be meant to run, for example after an agent was removed. Never throws.
@@ -13,7 +16,8 @@ const [CHECKED, NAMED] = [200, 3];
 export async function noteLackedRuns(context: CliContext, taskQueue: string): Promise<void> {
   const client = await context.client();
   // The worker serves all other runs also if the server cannot list them.
-  const { rows } = await listRuns(client, { all: true, limit: CHECKED }).catch(() => ({
+  const signal = AbortSignal.timeout(LIST_MS);
+  const { rows } = await listRuns(client, { all: true, limit: CHECKED }, { signal }).catch(() => ({
     rows: [],
   }));
   const open = rows.filter((row) => row.closedAt === null && row.taskQueue === taskQueue);

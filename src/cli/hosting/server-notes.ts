@@ -12,7 +12,7 @@ import {
   livePollers,
 } from '../../temporal/pollers.js';
 import { deploymentTitle } from '../../worker/deployment.js';
-import type { CliContext } from '../context.js';
+import { type CliContext, CommandError } from '../context.js';
 import { formatAgo, formatSpan } from '../format/format.js';
 import { runnableText } from '../reports/next-command.js';
 
@@ -78,6 +78,21 @@ export function noteMissingWorker(
     return note(`No worker can continue the run: ${runnableText(place, text)}.`);
   }
   note(`No worker is running on task queue "${visible(taskQueue)}": ${text}. ${hint}`);
+}
+
+/** Returns the function that notes once why no worker runs, or throws that if a worker is needed. */
+export function lackNoter(
+  { note }: Pick<CliContext, 'note'>,
+  taskQueue: string,
+  isNeeded: boolean,
+): (lack: string) => void {
+  let isNoted = false;
+  return (lack) => {
+    const text = `o worker is running on task queue "${visible(taskQueue)}". ${lack}`;
+    if (isNeeded) throw new CommandError('no_worker', `n${text}; then run this command again.`);
+    if (!isNoted) note(`N${text}.`);
+    isNoted = true;
+  };
 }
 
 function absenceText([last]: readonly Poller[], now: number): string {

@@ -4,6 +4,7 @@ import type { Listening } from '../../http/listen.js';
 import { type CliContext, UsageError } from '../context.js';
 import { osUser } from '../input/option-parsers.js';
 import { runnableTextElsewhere } from '../reports/next-command.js';
+import { announceConsole } from './consoles.js';
 
 /** The port of `serve` and `dev`, unless they are given another one. */
 export const PORT = 8_788;
@@ -48,7 +49,14 @@ export async function startServing(
   try {
     const { isVerified } = server;
     const listening = await listen(server, place);
-    return { url: listening.url, isVerified, close: () => listening.close() };
+    const { url } = listening;
+    const { address, namespace } = await context.server();
+    const withdraw = await announceConsole(context.home, { url, address, namespace });
+    const close = async (): Promise<void> => {
+      await withdraw();
+      await listening.close();
+    };
+    return { url, isVerified, close };
   } catch (error) {
     throw asUsage(error);
   }

@@ -71,18 +71,26 @@ export interface HostedWorker {
   readonly lack: string | null;
 }
 
+/** The run, or the agent to run, that a command hosts a worker for. */
+interface HostedFor {
+  readonly taskQueue: string;
+  readonly agent?: string;
+  /** Whether to fail if there is no worker and this command may not host one; default: wait for one. */
+  readonly isNeeded?: boolean;
+}
+
 /**
  * Ensures that a worker serves the task queue while `work` runs. `agent`: that of the run. If
  * the configuration does not have it, no worker is hosted, because it would block the run.
  */
 export async function withHostedWorker<T>(
   context: CliContext,
-  { taskQueue, agent = '' }: { readonly taskQueue: string; readonly agent?: string },
+  { taskQueue, agent = '', isNeeded = false }: HostedFor,
   work: (host: HostedWorker) => Promise<T>,
 ): Promise<T> {
   const interrupt = catchInterrupt();
   const lack = await agentLack(context, { agent });
-  const hosting = createHosting(context, taskQueue, { lack });
+  const hosting = createHosting(context, taskQueue, { lack, isNeeded });
   const ready = hosting.ensure();
   ready.catch(() => undefined);
   try {

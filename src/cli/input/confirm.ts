@@ -1,4 +1,5 @@
 import { createInterface } from 'node:readline/promises';
+import { show } from '../../core/text/text.js';
 import { type CliContext, UsageError } from '../context.js';
 
 /** How a person answers; `interrupted`: with Ctrl-C, which ends the command. */
@@ -18,7 +19,7 @@ export function requireConfirmable(
   );
 }
 
-/** Asks a question at the terminal. Ctrl-D is a no. */
+/** Asks a question at the terminal until the answer is yes or no. An empty line and Ctrl-D are a no. */
 export async function confirm(question: string): Promise<Confirmation> {
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
   const closed = new AbortController();
@@ -30,8 +31,12 @@ export async function confirm(question: string): Promise<Confirmation> {
   });
   try {
     const { signal } = closed;
-    const answer = await terminal.question(`${question} yes / no `, { signal });
-    return /^y(es)?$/i.test(answer.trim()) ? 'yes' : 'no';
+    for (;;) {
+      const answer = (await terminal.question(`${question} yes / no `, { signal })).trim();
+      if (/^y(es)?$/i.test(answer)) return 'yes';
+      if (answer === '' || /^no?$/i.test(answer)) return 'no';
+      process.stderr.write(`Expected yes or no, got ${show(answer)}.\n`);
+    }
   } catch (error) {
     if (!closed.signal.aborted) throw error;
     // The line of the question is not complete.

@@ -6,6 +6,7 @@ import type { Config } from '../../config.js';
 import { collectSecretNames } from '../../worker/secret-names.js';
 import { learnSecrets } from '../../secrets/known.js';
 import { UsageError } from '../context.js';
+import { assertManifest } from './manifest.js';
 
 /** The names of configuration files in the working directory, in order of preference. */
 export const CONFIG_NAMES: readonly string[] = [
@@ -143,6 +144,7 @@ async function importModule(file: string, name: string, env: NodeJS.ProcessEnv):
     }
     return loaded;
   } catch (error) {
+    await assertManifest(file);
     throw asUsageError(name, error);
   }
 }

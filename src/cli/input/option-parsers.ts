@@ -35,9 +35,24 @@ export function parseNodeVisit(text: string): NodeVisit {
 export function parseDurationOption(text: string): number {
   const ms = parseDuration(text);
   if (ms !== null) return ms;
+  const unit = UNIT_OF[text.trim().toLowerCase().replace(/^@/, '')];
+  const meant = unit === undefined ? '' : ` for "${text.trim()}", write ${unit}.`;
   throw new InvalidArgumentError(
-    'Expected a duration of at most 100 years, such as 30s, "90 min", 2h, or "3 days".',
+    `Expected a duration of at most 100 years, such as 30s, "90 min", 2h, or "3 days"${meant === '' ? '.' : `;${meant}`}`,
   );
+}
+
+/** The units that are meant by words of cron. */
+const UNIT_OF: Readonly<Record<string, string | undefined>> = {
+  hourly: 'hour',
+  daily: 'day',
+  weekly: 'week',
+};
+
+/** Checks a duration, and returns it as it was given: an error about it later names it. */
+function checkedDuration(text: string): string {
+  parseDurationOption(text);
+  return text;
 }
 
 /** Parses JSON. Throws an `InvalidArgumentError` with the position of the mistake. */
@@ -109,13 +124,20 @@ export function collectLimits(text: string, before: Limits = {}): Limits {
 /** Returns a number, or null for `none`. Throws an `InvalidArgumentError` for anything else. */
 function limitValue(name: LimitName, given: string): number | null {
   if (given === 'none') return null;
+  if (LIMITS[name] === 'time' && /^\d+(?:\.\d+)?$/.test(given)) {
+    throw new InvalidArgumentError(
+      `Expected a duration with its unit, got ${given}; write for example ${limitWord(name)}=${given}s or ${limitWord(name)}=${given}m.`,
+    );
+  }
   const value = (LIMITS[name] === 'time' ? parseDuration(given) : null) ?? Number(given);
   if (checkLimits({ [name]: value }, 'limits') === null) return value;
   const kind =
     LIMITS[name] === 'time'
       ? 'a duration such as 10m'
       : `a positive ${LIMITS[name] === 'money' ? '' : 'whole '}number`;
-  throw new InvalidArgumentError(`Expected ${kind}, or none for no limit, got ${given}.`);
+  throw new InvalidArgumentError(
+    `Expected ${kind}, got ${given}; --limit also takes none, for no limit.`,
+  );
 }
 
 const MAX_CHARACTERS = 200;
@@ -170,16 +192,16 @@ export function permissionFlags(options: GlobalOptions): readonly string[] {
 export const SCHEDULE_OPTIONS = {
   cron: {
     flags: '--cron <expression>',
-    text: 'five fields, such as "0 9 * * MON-FRI", or @daily',
+    text: 'five fields, such as "0 9 * * MON-FRI", or a word such as @daily',
   },
   every: {
     flags: '--every <duration>',
     text: 'instead of --cron: such as 30s, hour, or "2 hours"',
-    parse: parseDurationOption,
+    parse: checkedDuration,
   },
   timeZone: {
     flags: '--time-zone <name>',
-    text: 'time zone of --cron, such as Europe/Berlin; default: UTC',
+    text: 'only with --cron: its time zone, such as Europe/Berlin; default: UTC',
   },
   to: {
     flags: '--to <run>',
@@ -187,13 +209,13 @@ export const SCHEDULE_OPTIONS = {
   },
   overlap: {
     flags: '--overlap <policy>',
-    text: 'if an earlier firing has not ended; default: skip, or allow_all for trigger',
+    text: 'if an earlier firing has not ended, except those of allow_all; default: skip, of trigger that of the schedule',
     choices: ['skip', 'buffer_one', 'buffer_all', 'cancel_other', 'allow_all'],
   },
   catchUp: {
     flags: '--catch-up <duration>',
     text: 'how late a missed firing still happens after the server was down; default: a year',
-    parse: parseDurationOption,
+    parse: checkedDuration,
   },
   paused: { flags: '--paused', text: 'create it paused; see schedule resume' },
   without: {

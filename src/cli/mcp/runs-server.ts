@@ -10,6 +10,7 @@ import { toRunStatus, waitForResult } from '../../client/status.js';
 import { resultUnlessResting } from '../../client/until-resting.js';
 import { IdTakenError, InputError } from '../../core/errors.js';
 import type { RunInput } from '../../core/input/input.js';
+import { withTexts } from '../../core/requests/commands.js';
 import { type RunStatus, isOpenStatus } from '../../core/state/status.js';
 import { canonicalJson, sha256Hex, parseForeignJson, isObject } from '../../core/text/json.js';
 import { cancelRun } from '../../client/control.js';
@@ -21,6 +22,7 @@ import {
   endedAnswer,
   failedResult,
   failuresAs,
+  listedRequests,
   toListedAgent,
   toStatusAnswer,
   toolResult,
@@ -28,18 +30,21 @@ import {
   withDecideTools,
   withNextAct,
 } from '../../http/mcp-tools.js';
-import { inToolTerms, nothingToCancel, refuseInOwnWords } from '../../http/input-fields.js';
+import {
+  decisionNamed,
+  inToolTerms,
+  nothingToCancel,
+  refuseInOwnWords,
+} from '../../http/input-fields.js';
+import type { Runnable } from '../../http/access.js';
 import { shownToModel } from '../../http/views.js';
 import { ownVersion } from '../../storage/files.js';
 import { findServedAgent } from '../../temporal/pollers.js';
 import { askRun } from '../../updates/ask.js';
 import { cancelTurn, resolveRequests } from '../../updates/decide.js';
 import { createRunInput, startRun } from '../../updates/start.js';
-import {
-  errorCode,
-  runnableStatusElsewhere,
-  runnableTextElsewhere,
-} from '../reports/next-command.js';
+import { osUser } from '../input/option-parsers.js';
+import { errorCode, runnableTextElsewhere } from '../reports/next-command.js';
 import { escapeJson, show } from '../../core/text/text.js';
 import { redactJsonText } from '../../secrets/redact.js';
 import {
@@ -58,20 +63,27 @@ const failuresOf = (access: RunsAccess): ReturnType<typeof failuresAs> =>
     code: errorCode(error),
   }));
 
+/** Makes the commands of a text work in the shell of the client. */
+const runnableOf =
+  (access: RunsAccess): Runnable =>
+  (text) =>
+    runnableTextElsewhere(access, text);
+
 /** Adds the tools that read runs. They need no worker. */
 function addReadTools(server: McpServer, access: RunsAccess): void {
   const withErrorCode = failuresOf(access);
   const { archive } = access;
+  const runnable = runnableOf(access);
   const readStatus = async (named: string): Promise<RunStatus> => {
     const { client, id } = await servedRun(access, named);
-    const status = toRunStatus(await readRun(client, id, { archive }), Date.now());
-    const shown = withNextAct(access.canDecide ? withDecideTools(status) : status);
-    return runnableStatusElsewhere(access, shown);
+    const status = toRunStatus(await readRun(client, id, { archive }), Date.now(), osUser());
+    const shown = withTexts(access.canDecide ? withDecideTools(status) : status, runnable);
+    return withNextAct(shown, runnable);
   };
   server.registerTool(
     'agent_status',
     RUN_TOOLS.agent_status,
-    withErrorCode(async ({ id }) => toolResult(toStatusAnswer(await readStatus(id)))),
+    withErrorCode(async ({ id }) => toolResult(toStatusAnswer(await readStatus(id), runnable))),
   );
   server.registerTool(
     'agent_result',
@@ -88,7 +100,9 @@ function addReadTools(server: McpServer, access: RunsAccess): void {
         ),
       );
       return toolResult(
-        outcome === null ? unfinishedAnswer(await readStatus(id)) : endedAnswer(id, outcome),
+        outcome === null
+          ? unfinishedAnswer(await readStatus(id), runnable)
+          : endedAnswer(id, outcome),
       );
     }),
   );
@@ -237,9 +251,12 @@ function addControlTools(server: McpServer, access: RunsAccess): void {
         await cancelTurn(client, id, { turn, by: mcpClaim(), ...UPDATE_TIMEOUT });
         return toolResult({ id, cancelled: 'turn' });
       }
-      const { status } = toRunStatus(await readRun(client, id, { archive }), Date.now());
-      if (!isOpenStatus(status)) throw nothingToCancel(id);
-      await cancelRun(client, id);
+      // A run that cannot be read can still be canceled.
+      const read = await readRun(client, id, { archive }).catch(() => null);
+      if (read !== null && !isOpenStatus(toRunStatus(read, Date.now()).status)) {
+        throw nothingToCancel(id);
+      }
+      await cancelRun(client, id, mcpClaim());
       return toolResult({ id, cancelled: 'run' });
     }),
   );
@@ -261,14 +278,14 @@ function rethrowInToolTerms(error: unknown): never {
  */
 function addDecideTools(server: McpServer, access: RunsAccess): void {
   const withErrorCode = failuresOf(access);
+  const runnable = runnableOf(access);
   server.registerTool(
     'list_requests',
     RUN_TOOLS.list_requests,
     withErrorCode(async ({ id: named }) => {
       const { client, id } = await servedRun(access, named);
-      const { pending } = withDecideTools(toRunStatus(await readRun(client, id), Date.now()));
-      const requests = await withAllArguments(pending, access.blobs);
-      const runnable = (text: string): string => runnableTextElsewhere(access, text);
+      const { pending } = toRunStatus(await readRun(client, id), Date.now());
+      const requests = await withAllArguments(listedRequests(pending), access.blobs);
       return toolResult({ id, requests: requests.map((one) => shownToModel(id, one, runnable)) });
     }),
   );
@@ -277,9 +294,13 @@ function addDecideTools(server: McpServer, access: RunsAccess): void {
     RUN_TOOLS.decide,
     withErrorCode(async ({ id: named, ...given }) => {
       const { client, id } = await servedRun(access, named);
+      const as = await decisionNamed(
+        given,
+        async () => toRunStatus(await readRun(client, id), Date.now()).pending,
+      );
       await access.ensureWorker((await describeRun(client, id)).taskQueue);
       const options = { by: mcpClaim(), ...UPDATE_TIMEOUT };
-      const [receipt] = await resolveRequests(client, id, given, options);
+      const [receipt] = await resolveRequests(client, id, { ...given, as }, options);
       return toolResult({ id, request: given.request, checking: receipt?.checking === true });
     }),
   );

@@ -1,7 +1,13 @@
 import { basename, relative, resolve, sep } from 'node:path';
 import { CommanderError } from 'commander';
 import { NoServerError, PerdureError, RefusedError } from '../../core/errors.js';
-import { commandLine, runCommands, withProgram, withTexts } from '../../core/requests/commands.js';
+import {
+  commandLine,
+  runCommands,
+  withProgram,
+  withRequestTexts,
+  withTexts,
+} from '../../core/requests/commands.js';
 import type { RunStatus } from '../../core/state/status.js';
 import { printable, shellLine, shellWord, visibleJson } from '../../core/text/text.js';
 import { nextTarget } from '../../history/follow-history.js';
@@ -20,6 +26,7 @@ import {
   UsageError,
 } from '../context.js';
 import { columns } from '../format/format.js';
+import { failedNode } from './failed-node.js';
 import { permissionFlags } from '../input/option-parsers.js';
 
 const PLACE_OPTIONS = [
@@ -124,14 +131,6 @@ export function runnableTextElsewhere({ options, env }: Place, text: string): st
   return runnableText({ options: place, env: { ...env, [HINTS]: FULL } }, text);
 }
 
-/** Like `runnableStatus`, with `runnableTextElsewhere`. */
-export function runnableStatusElsewhere<Status extends RunStatus>(
-  place: Place,
-  status: Status,
-): Status {
-  return withTexts(status, (text) => runnableTextElsewhere(place, text));
-}
-
 /**
  * The variable that says that the others were set for this command alone, so that each command that
  * it prints needs them, too.
@@ -172,11 +171,11 @@ function placeVariables(options: GlobalOptions, env: Place['env']): readonly str
 }
 
 /** Returns requests whose commands can be pasted. */
-export function runnableFixes<One extends { readonly fix: string }>(
+export function runnableFixes<One extends { readonly fix: string; readonly why?: string }>(
   place: Place,
   requests: readonly One[],
 ): readonly One[] {
-  return requests.map((one) => ({ ...one, fix: runnableText(place, one.fix) }));
+  return requests.map((one) => withRequestTexts(one, (text) => runnableText(place, text)));
 }
 
 interface StatusReading {
@@ -198,8 +197,10 @@ export async function nextSteps(
   now: number,
 ): Promise<readonly string[]> {
   const { view } = run;
+  const node = failedNode(run);
   const facts = {
     ...status,
+    ...(node !== undefined && { failedNode: node }),
     isBlocked: view.blocked.size > 0,
     isPaused: view.state?.paused === true,
     isIdle: nextTarget(view) === null,
@@ -219,6 +220,11 @@ export function hasMessages({ state }: Pick<Projection, 'state'>): boolean {
   return state !== null && (state.transcript.next > 0 || state.graph !== undefined);
 }
 
+/** Returns an error with the names of people as they are shown elsewhere. */
+function shownNames(message: string): string {
+  return message.replaceAll(/"unverified:([^"]*)"/g, '"$1" (not verified)');
+}
+
 /**
  * Writes an error to stderr, and with `--json` also to stdout. Returns the exit code. Writes the
  * stack trace only if PERDURE_DEBUG is set.
@@ -234,7 +240,8 @@ export function reportError(
   const text = redactMessage(error instanceof Error ? error.message : String(error));
   const message = runnableText({ options, env }, text);
   // Commander has already written its own errors to stderr.
-  if (!(error instanceof CommanderError)) process.stderr.write(`error: ${printable(message)}\n`);
+  if (!(error instanceof CommanderError))
+    process.stderr.write(`error: ${printable(shownNames(message))}\n`);
   if (json) {
     const line = { code: errorCode(error), error: message.replace(/^error: /, '') };
     process.stdout.write(`${visibleJson(line)}\n`);

@@ -30,8 +30,10 @@ import {
   viewedStatus,
 } from '../requests/show-request.js';
 import type { Screen } from '../run-view/live-text.js';
+import { forkHint } from './fork-hint.js';
 import { nextCommandAbout, nextCommandFor } from './next-command.js';
 import { uiLink } from './run-pages.js';
+import { limitLine } from './stopped-run.js';
 
 /** A run that has ended. */
 interface EndedRun {
@@ -57,7 +59,8 @@ export async function reportEnd(context: CliContext, run: EndedRun): Promise<Exi
   const { outcome, reason } = end;
   const tookMs = runMs(view) ?? 0;
   const line = { ...outcome, reason, id, runId };
-  return await report(context, { outcome, reason, tookMs, title: '', line });
+  const next = await nextLine(context, { id, view }, outcome);
+  return await report(context, { outcome, reason, tookMs, title: '', line, next });
 }
 
 /** An ended turn of a run that continues. */
@@ -76,7 +79,8 @@ export async function reportTurn(context: CliContext, ended: ReportedTurn): Prom
   const tookMs = times.length === 0 ? 0 : Math.max(...times) - Math.min(...times);
   const line = { ...outcome, id, runId, turn, ...(messageId !== undefined && { messageId }) };
   const { reason } = outcome;
-  return await report(context, { outcome, reason, tookMs, title: `turn ${turn} `, line });
+  const next = await nextLine(context, { id, view }, outcome);
+  return await report(context, { outcome, reason, tookMs, title: `turn ${turn} `, line, next });
 }
 
 interface Report {
@@ -88,11 +92,22 @@ interface Report {
   readonly title: string;
   /** The line for `--json`. */
   readonly line: object;
+  /** The line about the limit that stopped it, or how to go on at the node that failed; null if neither did. */
+  readonly next: string | null;
+}
+
+async function nextLine(
+  context: CliContext,
+  run: Pick<EndedRun, 'id' | 'view'>,
+  outcome: Outcome,
+): Promise<string | null> {
+  return limitLine(context, run, outcome) ?? (await forkHint(context, run, outcome));
 }
 
 async function report(context: CliContext, result: Report): Promise<ExitCode> {
-  const { outcome, line } = result;
+  const { outcome, line, next } = result;
   context.note(endLine(result, palette(context.color)));
+  if (next !== null) context.note(next);
   if (context.options.json) {
     context.out(JSON.stringify(line));
   } else {
@@ -209,7 +224,8 @@ export async function reportWaiting(context: CliContext, run: WaitingRun): Promi
   const requests = last === null ? [] : viewedRequests(last.view, id);
   const asking = askingRun(run);
   for (const request of requests) {
-    for (const line of await shownRequest(context, { run: asking, request }, { to: 'stderr' })) {
+    const { lines } = await shownRequest(context, { run: asking, request }, { to: 'stderr' });
+    for (const line of lines) {
       context.note(line);
     }
   }

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import type { ServerHandle } from '../../server/server-settings.js';
 import type { CliContext } from '../context.js';
 import { isObject } from '../../core/text/json.js';
+import type { RunningConsole } from '../hosting/consoles.js';
 import { PORT } from '../hosting/serving.js';
 import { type Place, nextCommandOf } from './next-command.js';
 
@@ -22,6 +23,14 @@ export async function noteConsole(context: CliContext, id: string): Promise<bool
   return true;
 }
 
+/** Where a console that shows the run may be. */
+interface Consoles {
+  /** The consoles that run on this machine for the run's server. */
+  readonly announced: readonly RunningConsole[];
+  /** The port that `serve` would use. */
+  readonly port?: number;
+}
+
 /**
  * Returns where the run is in the console once this command has ended. `lack`: why a worker of this
  * configuration would block the run; null if it would not.
@@ -29,12 +38,18 @@ export async function noteConsole(context: CliContext, id: string): Promise<bool
 export async function laterConsole(
   place: Place,
   { id, lack }: { readonly id: string; readonly lack: string | null },
-  port = PORT,
+  { announced, port = PORT }: Consoles,
 ): Promise<string> {
-  const url = `http://127.0.0.1:${port}`;
-  const found = await consoleAt(url, id);
-  if (found === 'shows') return `See it in the console: ${pageOf(url, id)}`;
-  const other = found === 'free' ? [] : ['--port', '0'];
+  const usual = `http://127.0.0.1:${port}`;
+  const [atUsual, ...others] = await Promise.all([
+    consoleAt(usual, id),
+    ...announced.map(async ({ url }) => await consoleAt(url, id)),
+  ]);
+  // A console with keys does not say what it shows, but has announced that it shows this server.
+  const found = announced.find((_, at) => others[at] === 'shows' || others[at] === 'locked');
+  const shown = atUsual === 'shows' ? usual : found?.url;
+  if (shown !== undefined) return `See it in the console: ${pageOf(shown, id)}`;
+  const other = atUsual === 'free' ? [] : ['--port', '0'];
   const words = ['serve', ...other, ...(lack === null ? [] : ['--no-worker'])];
   return `See it in the console with: ${nextCommandOf(place, words)}`;
 }
@@ -46,11 +61,12 @@ function pageOf(url: string, id: string): string {
 /** How long a console on this machine may take to answer. */
 const ANSWER_MS = 2_000;
 
-/** Whether a console that shows the run listens there, such as that of `dev`, or another program, or none. */
-async function consoleAt(url: string, id: string): Promise<'shows' | 'taken' | 'free'> {
+/** Whether a console that shows the run listens there, or one that asks for a key, or another program, or none. */
+async function consoleAt(url: string, id: string): Promise<'shows' | 'locked' | 'taken' | 'free'> {
   try {
     const signal = AbortSignal.timeout(ANSWER_MS);
     const answer = await fetch(`${url}/v1/runs/${encodeURIComponent(id)}`, { signal });
+    if (answer.status === 401) return 'locked';
     const status: unknown = await answer.json();
     const { id: shown } = isObject(status) ? status : {};
     return answer.ok && shown === id ? 'shows' : 'taken';

@@ -1,9 +1,10 @@
-import { createInterface } from 'node:readline/promises';
+import { type Interface, createInterface } from 'node:readline/promises';
 import type { Client } from '@temporalio/client';
 import { decisionText } from '../../client/requests.js';
 import { toRunStatus } from '../../client/status.js';
 import { InputError, NotDeliveredError, PerdureError, RefusedError } from '../../core/errors.js';
-import { shownActions } from '../../core/plan/confirm-plan.js';
+import { planAnswerFault, shownActions } from '../../core/plan/confirm-plan.js';
+import { inOneLine } from '../../core/requests/presentation.js';
 import { visible, visibleMessage } from '../../core/state/summaries.js';
 import type { RefusalReason, Request } from '../../core/transcript/request.js';
 import { followSegments } from '../../history/follow-history.js';
@@ -11,16 +12,76 @@ import type { Projection } from '../../history/projection.js';
 import { type RunReading, readRun } from '../../history/read-run.js';
 import { resolveRequests } from '../../updates/decide.js';
 import type { CliContext } from '../context.js';
+import { formatDateTime } from '../format/format.js';
 import type { Hosting } from '../hosting/hosting.js';
-import { osUser } from '../input/option-parsers.js';
-import { nextCommandFor } from '../reports/next-command.js';
-import { type Decided, completed, readChoice, readPlain, wordsOf } from './prompt.js';
-import { ownStanding, shownRequest, viewedRequests } from './show-request.js';
+import { nextCommandFor, runnableText } from '../reports/next-command.js';
+import {
+  type Decided,
+  completed,
+  decidedName,
+  inOfferedWords,
+  readChoice,
+  readNamed,
+  readPlain,
+  wordsOf,
+} from './prompt.js';
+import { deciderOf, ownStanding, shownRequest, viewedRequests } from './show-request.js';
 
 /** A request that a person at the terminal is asked to decide. */
-interface Prompted {
+interface Asked {
   readonly run: RunReading;
   readonly request: Request;
+}
+
+/** A request that is decided here, and the name of the person who does. */
+interface Prompted extends Asked {
+  readonly by: string;
+}
+
+/** The lines that a person types at a prompt. */
+interface TypedLines {
+  /** Asks a question, and returns the next line, which may have been typed after an earlier question. */
+  readonly ask: (question: string) => Promise<string>;
+  /**
+   * Runs work in which something is shown or sent. A line that is typed before the next question could
+   * approve what the person has not seen, so it is named and not taken.
+   */
+  readonly during: <T>(work: () => Promise<T>) => Promise<T>;
+}
+
+/**
+ * Reads the lines of a terminal. Readline alone drops those that arrive while no question is open,
+ * such as the second of two that are pasted.
+ */
+export function typedLines(
+  terminal: Pick<Interface, 'question'> & Pick<NodeJS.EventEmitter, 'on'>,
+  { note, signal }: { readonly note: (line: string) => void; readonly signal: AbortSignal },
+): TypedLines {
+  const early: string[] = [];
+  let isOpen = false;
+  const refuse = (line: string): void => {
+    if (line.trim() === '') return;
+    note(`Not read, since no question was open: ${visible(line)}. Type it again if you are asked.`);
+  };
+  terminal.on('line', (line: string) => {
+    if (isOpen) early.push(line);
+    else refuse(line);
+  });
+  return {
+    async ask(question) {
+      isOpen = true;
+      const line = early.shift();
+      if (line === undefined) return await terminal.question(`${question} `, { signal });
+      signal.throwIfAborted();
+      note(`${question} ${visible(line)}`);
+      return line;
+    },
+    async during(work) {
+      isOpen = false;
+      for (const line of early.splice(0)) refuse(line);
+      return await work();
+    },
+  };
 }
 
 /** What ends a prompt from outside, beside the end of its request. */
@@ -39,7 +100,7 @@ interface PromptEnds {
 export async function promptForDecision(
   context: CliContext,
   client: Client,
-  { id, digest }: { readonly id: string; readonly digest: string },
+  { id, digest, by: given }: { readonly id: string; readonly digest: string; readonly by?: string },
   { interrupt, hosting: { died } }: PromptEnds,
 ): Promise<void> {
   const run = await readRun(client, id);
@@ -47,8 +108,9 @@ export async function promptForDecision(
   const request = pending.find((open) => open.digest === digest);
   // Another person may have decided in the meantime.
   if (request === undefined) return;
-  const prompted: Prompted = { run, request };
-  if (ownStanding(run, request).name !== 'own') {
+  const by = deciderOf(run, request, given);
+  const prompted: Prompted = { run, request, by };
+  if (ownStanding(run, request, by).name !== 'own') {
     await show(context, prompted, { full: false, prompts: false });
     context.note('The run waits for a person who may decide.');
     return;
@@ -65,11 +127,10 @@ export async function promptForDecision(
   // Ctrl-D closes the terminal, and decides as little as `later`.
   terminal.once('close', () => left.abort());
   const signal = AbortSignal.any([outside, over.signal, left.signal]);
-  const ask = async (question: string): Promise<string> =>
-    await terminal.question(`${question} `, { signal });
+  const typed = typedLines(terminal, { note: context.note, signal });
   try {
-    await show(context, prompted, { full: false, prompts: true });
-    await askUntilDecided(context, client, prompted, { ask, signal: outside });
+    const isCut = await show(context, prompted, { full: false, prompts: true });
+    await askUntilDecided(context, client, prompted, { typed, signal: outside, isCut });
   } catch (error) {
     if (!signal.aborted) throw error;
     if (interrupt.aborted) return;
@@ -90,68 +151,116 @@ async function askUntilDecided(
   context: CliContext,
   client: Client,
   prompted: Prompted,
-  { ask, signal }: { readonly ask: Ask; readonly signal: AbortSignal },
+  {
+    typed,
+    signal,
+    isCut,
+  }: { readonly typed: TypedLines; readonly signal: AbortSignal; readonly isCut: boolean },
 ): Promise<void> {
+  const seen = { isCut };
   for (;;) {
-    const decided = await askFor(context, prompted, ask);
+    const decided = await askFor(context, prompted, { typed, seen });
     if (decided === null) return await noteLater(context, prompted);
-    const refused = await send(context, client, prompted, { decided, signal });
+    const refused = await typed.during(
+      async () => await send(context, client, prompted, { decided, signal }),
+    );
     if (refused === null) return;
-    context.note(`The decision was not accepted: ${visible(refused)}`);
+    context.note(
+      `The decision was not accepted: ${visible(inOfferedWords(runnableText(context, inOneLine(refused)), prompted.request))}`,
+    );
   }
 }
 
-async function noteLater(context: CliContext, { run, request }: Prompted): Promise<void> {
+async function noteLater(context: CliContext, { run, request }: Asked): Promise<void> {
   const see = await nextCommandFor(context, run, ['inbox', run.id, request.id]);
   context.note(`The run waits. Decide later with the commands shown by: ${see}`);
   context.note('This command waits, too; Ctrl-C leaves the run to itself.');
 }
 
-/** Asks a question at the terminal, and returns the line. */
-type Ask = (question: string) => Promise<string>;
+interface Asking {
+  readonly typed: TypedLines;
+  /** Whether some of the request has not been shown so far. */
+  readonly seen: { isCut: boolean };
+}
 
 /** Returns the line that says how a request was closed elsewhere. */
 function goneText({ id }: Request, view: Projection | null): string {
-  const how = view?.state ? decisionText(view.state, id) : null;
+  const how = view?.state ? decisionText(view.state, id, formatDateTime) : null;
   return `Request ${visible(id)} ${how ?? 'is no longer open'}.`;
 }
 
+/** Shows a request; returns whether some of it is left out. */
 async function show(
   context: CliContext,
-  prompted: Prompted,
+  prompted: Asked,
   how: { readonly full: boolean; readonly prompts: boolean },
-): Promise<void> {
-  context.note('');
-  for (const line of await shownRequest(context, prompted, { to: 'stderr', ...how })) {
-    context.note(line);
-  }
+): Promise<boolean> {
+  const { lines, isCut } = await shownRequest(context, prompted, { to: 'stderr', ...how });
+  for (const line of ['', ...lines]) context.note(line);
+  return isCut;
 }
 
-/** Asks until the person has decided. Returns null for `later`. */
-async function askFor(context: CliContext, prompted: Prompted, ask: Ask): Promise<Decided | null> {
+/**
+ * Asks until the person has decided. Returns null for `later`. What is executed as the request says needs
+ * to be shown in full first.
+ */
+async function askFor(
+  context: CliContext,
+  prompted: Asked,
+  { typed, seen }: Asking,
+): Promise<Decided | null> {
   const { request } = prompted;
+  const { ask } = typed;
   const choices = wordsOf(request).join(' / ');
   for (;;) {
     const line = await ask(`${choices}?`);
-    const plain = readPlain(line, request);
-    // A denial is asked for its reason.
-    if (plain !== null && plain.as !== 'deny') return plain;
+    const plain = readPlain(line, request) ?? readNamed(line, request);
+    if (typeof plain === 'string') {
+      context.note(plain);
+      continue;
+    }
     const choice = plain?.as ?? readChoice(line, request);
     if (choice === 'later') return null;
-    if (choice === 'full') await show(context, prompted, { full: true, prompts: true });
-    else if (choice === null) context.note(unclearLine(request, choices));
+    if (choice === 'full') {
+      seen.isCut = await typed.during(
+        async () => await show(context, prompted, { full: true, prompts: true }),
+      );
+      if (seen.isCut) context.note('It cannot be approved here, since not all of it can be shown.');
+    } else if (choice === null) context.note(unclearLine(request, { line, choices }));
     else {
-      const decided = await completed({ as: choice, request }, { ask, note: context.note });
-      if (decided !== null) return decided;
+      // A denial without a reason is asked for it.
+      const isWhole = plain !== null && (plain.as !== 'deny' || plain.note !== undefined);
+      const decided = isWhole
+        ? plain
+        : await completed({ as: choice, request }, { ask, note: context.note });
+      if (decided !== null && seen.isCut && isExecuting(request, decided)) {
+        context.note(
+          'Some of it is not shown yet: type "full" to read all of it, and then decide.',
+        );
+      } else if (decided !== null) return decided;
     }
   }
 }
 
+/** Whether a call or a plan is executed after a decision, as the request shows it. */
+function isExecuting(request: Request, decided: Decided): boolean {
+  const name = decidedName(request, decided);
+  // The call of a server that asks goes on with the answer.
+  return EXECUTES.includes(name) || (name === 'answer' && request.server !== undefined);
+}
+
+const EXECUTES: readonly string[] = ['approve', 'some', 'retry', 'accept'];
+
 /** Returns a hint about valid answers, for a line that is not one. */
-function unclearLine(request: Request, choices: string): string {
+function unclearLine(
+  request: Request,
+  { line, choices }: { readonly line: string; readonly choices: string },
+): string {
   const actions = request.kind === 'plan' ? shownActions(request.arguments ?? '') : null;
-  const ids = actions?.map(({ id }) => id).join(', ');
-  return `Type one of: ${choices}${ids === undefined ? '' : ` (the actions are ${ids})`}`;
+  const fault = actions === null ? null : planAnswerFault(line, actions);
+  const ids =
+    actions === null ? '' : ` (the actions are ${actions.map(({ id }) => id).join(', ')})`;
+  return `${fault === null ? '' : `${visible(fault)}. `}Type one of: ${choices}${ids}`;
 }
 
 /** After these refusals, the request as shown can no longer be decided by this person. */
@@ -179,10 +288,9 @@ async function send(
   prompted: Prompted,
   { decided, signal }: { readonly decided: Decided; readonly signal: AbortSignal },
 ): Promise<string | null> {
-  const { run, request } = prompted;
-  const { id, digest, kind } = request;
-  const isEdit = kind === 'plan' && decided.as === 'answer';
-  const decision = { ...decided, request: id, digest, by: osUser() };
+  const { run, request, by } = prompted;
+  const { id, digest } = request;
+  const decision = { ...decided, request: id, digest, by };
   let checking: boolean;
   try {
     const [receipt] = await resolveRequests(client, run.id, decision);
@@ -190,7 +298,9 @@ async function send(
   } catch (error) {
     if (!PerdureError.isInstance(error)) throw error;
     if (canDecideAgain(error)) return error.message;
-    context.note(`The decision was not accepted: ${visibleMessage(error.message)}`);
+    context.note(
+      `The decision was not accepted: ${visibleMessage(runnableText(context, error.message))}`,
+    );
     return null;
   }
   if (checking) {
@@ -198,7 +308,7 @@ async function send(
     const refused = await refusedAfterCheck(client, prompted, signal);
     if (refused !== null) return refused;
   }
-  const made = [isEdit ? 'edit' : decided.as, ...(decided.actions ?? [])].join(' ');
+  const made = [decidedName(request, decided), ...(decided.actions ?? [])].join(' ');
   context.note(`Decision on request ${visible(id)}: ${visible(made)}.`);
   return null;
 }
@@ -209,7 +319,7 @@ async function send(
  */
 export async function refusedAfterCheck(
   client: Client,
-  { run: { id }, request }: Prompted,
+  { run: { id }, request }: Asked,
   signal: AbortSignal,
 ): Promise<string | null> {
   // Read after the decision was accepted, so it has the decision.
@@ -233,7 +343,7 @@ function answerIn(open: Request | null): string | null | undefined {
 /** Resolves with the run when its request is closed, or with null if the signal aborts. */
 async function untilGone(
   client: Client,
-  prompted: Prompted,
+  prompted: Asked,
   signal: AbortSignal,
 ): Promise<Projection | null> {
   for await (const { open, view } of followRequest(client, prompted, signal)) {
@@ -251,7 +361,7 @@ interface FollowedRequest {
 /** Follows a request through the segments of its run, until the run ends or the signal aborts. */
 async function* followRequest(
   client: Client,
-  prompted: Prompted,
+  prompted: Asked,
   signal: AbortSignal,
 ): AsyncGenerator<FollowedRequest, void, undefined> {
   const { id, runId, view: start } = prompted.run;
@@ -265,6 +375,6 @@ async function* followRequest(
   }
 }
 
-function openIn(view: Projection, { run, request }: Prompted): Request | null {
+function openIn(view: Projection, { run, request }: Asked): Request | null {
   return viewedRequests(view, run.id).find(({ digest }) => digest === request.digest) ?? null;
 }

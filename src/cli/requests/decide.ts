@@ -2,6 +2,8 @@ import { decidedText, noRequest } from '../../client/requests.js';
 import { toRunStatus } from '../../client/status.js';
 import { RefusedError } from '../../core/errors.js';
 import { SHOWN_DIGITS, commandLine, decidingCommand } from '../../core/requests/commands.js';
+import { inOneLine } from '../../core/requests/presentation.js';
+import { isUndoing } from '../../core/requests/undo-text.js';
 import { visible } from '../../core/state/summaries.js';
 import type {
   Decision,
@@ -11,12 +13,13 @@ import type {
 } from '../../core/transcript/request.js';
 import { resolveRequests } from '../../updates/decide.js';
 import { type CliContext, CommandError, EXIT, type ExitCode, UsageError } from '../context.js';
+import { formatDateTime } from '../format/format.js';
 import { withWorker } from '../hosting/with-worker.js';
-import { deciderName } from '../input/option-parsers.js';
 import { type OpenedRun, openRun, requireOpen } from '../open-run.js';
 import { nextCommand, nextCommandFor } from '../reports/next-command.js';
 import { refusedAfterCheck } from './decide-at-terminal.js';
-import { ownStanding, shownRequest } from './show-request.js';
+import { decidedName } from './prompt.js';
+import { type AskingRun, deciderOf, ownStanding, shownRequest } from './show-request.js';
 
 /** An open request, with the run that made it. */
 export interface OpenedRequest {
@@ -36,7 +39,7 @@ export async function openRequest(
   const opened = await openRun(context, run);
   const status = toRunStatus(opened.run, Date.now());
   const request = requestNamed(status.pending, name);
-  const decided = request === undefined ? decidedText(status, name) : null;
+  const decided = request === undefined ? decidedText(status, name, formatDateTime) : null;
   if (decided !== null) {
     const see = await nextCommandFor(context, opened.run, ['status', run]);
     throw new CommandError(
@@ -68,8 +71,10 @@ interface DecisionInput extends Omit<Decision, 'request' | 'digest' | 'by'> {
   readonly by?: string | undefined;
   /** The name of the command, for messages. */
   readonly command: string;
+  /** The options that the person has given, as words, except `--digest` and `--by`. */
+  readonly given?: readonly string[] | undefined;
   /** Checks further conditions before the decision is sent. Throws if one is not met. */
-  readonly check?: (opened: OpenedRequest) => void;
+  readonly check?: (opened: OpenedRequest) => void | Promise<void>;
 }
 
 /** Decisions that execute a call as shown, so the person must specify the digest that they saw. */
@@ -80,16 +85,24 @@ const NEED_DIGEST: readonly DecisionKind[] = ['approve', 'some', 'edit'];
  * decision wins. Throws if the digest belongs to another request, or if the run refuses the
  * decision.
  */
-export async function submitDecision(context: CliContext, given: DecisionInput): Promise<ExitCode> {
-  const { id: named, request: name, digest: seen, by, command, check, ...what } = given;
+export async function submitDecision(context: CliContext, input: DecisionInput): Promise<ExitCode> {
+  const { id: named, request: name, digest: seen, by, command, given, check, ...what } = input;
   if (seen !== undefined) checkDigestForm(seen);
   const found = await openRequest(context, named, name);
   const { opened, request } = found;
   const { id } = opened.run;
+  await checkOffered(context, found, what.as);
   if (seen !== undefined) checkDigest(seen, request, id);
-  else if (NEED_DIGEST.includes(what.as)) throw await unseen(context, found, { as: what.as, by });
-  check?.(found);
-  const decision = { ...what, request: request.id, digest: request.digest, by: deciderName(by) };
+  else if (NEED_DIGEST.includes(what.as)) {
+    throw await unseen(context, found, { command, given, by });
+  }
+  await check?.(found);
+  const decision = {
+    ...what,
+    request: request.id,
+    digest: request.digest,
+    by: deciderOf(opened.run, request, by),
+  };
   const starts: string[] = [];
   const receipts = await withWorker(context, opened, {
     decision: command,
@@ -98,33 +111,106 @@ export async function submitDecision(context: CliContext, given: DecisionInput):
   });
   const isSent = receipts.some((receipt) => receipt.checking === true);
   const checking = isSent && (starts.length > 0 || !(await isChecked(context, found)));
-  const follow = await nextCommandFor(context, opened.run, ['attach', id]);
-  const isPaused = opened.run.view.state?.paused === true;
-  const effects = [
-    ...(checking
-      ? [
-          `a worker checks the decision before it counts, and may refuse it; the result is in: ${await nextCommandFor(context, opened.run, ['status', id])}`,
-        ]
-      : []),
-    ...(isPaused
-      ? [
-          `the run is paused; resume it with: ${await nextCommandFor(context, opened.run, ['resume', id])}`,
-        ]
-      : []),
-  ];
   const [start] = starts;
-  const resumes = start === undefined ? 'the run resumes' : 'the run resumes when a worker runs';
-  const effect = effects.length === 0 ? resumes : effects.join('; ');
-  const next = start === undefined ? `Follow it with: ${follow}` : `No worker is running. ${start}`;
-  context.note(
-    `Decision on request ${visible(request.id)} of run ${visible(id)}: ${what.as}; ${effect}. ${next}`,
-  );
+  context.note(await decisionText(context, found, { what, checking, start }));
   if (context.options.json) {
     const { id: requestId, call = null } = request;
     const line = { id, request: requestId, call, as: what.as, resolved: true, checking };
     context.out(JSON.stringify(line));
   }
   return EXIT.completed;
+}
+
+/**
+ * Throws a `RefusedError`, as the run would, unless the request offers the decision: a digest would not help.
+ * It names the commands that decide.
+ */
+async function checkOffered(
+  context: CliContext,
+  { opened: { run }, request }: OpenedRequest,
+  as: DecisionKind,
+): Promise<void> {
+  const { id, decisions } = request;
+  if (decisions.includes(as)) return;
+  const see = await nextCommandFor(context, run, ['inbox', run.id, id]);
+  const { name } = ownStanding(run, request);
+  // No command is called like this decision.
+  const raise = decisions.includes('raise')
+    ? `; raise the limit with: ${await nextCommandFor(context, run, decidingCommand(run.id, request, { as: 'raise', name }).words)}`
+    : '';
+  throw new RefusedError(
+    `the decision about request ${visible(id)} is refused (not_offered): as: expected one of ${decisions.join(', ')} for ${visible(id)}, got "${as}"${raise}. See: ${see}`,
+    { reason: 'not_offered' },
+  );
+}
+
+/** Returns what a decision that was sent does, and the command that shows the result. */
+async function decisionText(
+  context: CliContext,
+  { opened, request }: OpenedRequest,
+  {
+    what,
+    checking,
+    start,
+  }: {
+    readonly what: Pick<Decision, 'as' | 'result'>;
+    readonly checking: boolean;
+    /** The command that starts a worker, if none is running. */
+    readonly start: string | undefined;
+  },
+): Promise<string> {
+  const { run } = opened;
+  const { id } = run;
+  const isPaused = run.view.state?.paused === true;
+  const effects = [
+    ...(checking
+      ? [
+          `a worker checks the decision before it counts, and may refuse it; the result is in: ${await nextCommandFor(context, run, ['status', id])}`,
+        ]
+      : []),
+    ...(isPaused
+      ? [`the run is paused; resume it with: ${await nextCommandFor(context, run, ['resume', id])}`]
+      : []),
+  ];
+  const undoes = isUndoing(request);
+  const goesOn = effectOf(what.as, undoes);
+  // A denied undo needs no worker: the call stays as it is.
+  const isNow = start === undefined || (undoes && what.as === 'deny');
+  const resumes = isNow ? goesOn : `${goesOn} when a worker runs`;
+  const effect = effects.length === 0 ? resumes : effects.join('; ');
+  // A run may wait for a message meanwhile, so there would be nothing to follow.
+  const follow = undoes
+    ? `See the result with: ${await nextCommandFor(context, run, ['status', id])}`
+    : `Follow it with: ${await nextCommandFor(context, run, ['attach', id])}`;
+  const next = start === undefined ? follow : `No worker is running. ${start}`;
+  return `Decision on request ${visible(request.id)} of run ${visible(id)}: ${decidedName(request, what)}; ${effect}. ${next}`;
+}
+
+function effectOf(as: DecisionKind, undoes: boolean): string {
+  if (undoes) return as === 'deny' ? 'the executed call is not undone' : 'the call is undone';
+  return as === 'stop' ? 'the turn ends' : 'the run resumes';
+}
+
+/**
+ * Returns the command that denies a request with a note, under a name that may decide. `by`: the name
+ * that the person has given; absent: their own.
+ */
+export async function denyingCommand(
+  context: CliContext,
+  { run, request }: { readonly run: AskingRun; readonly request: Request },
+  { note, by }: { readonly note: string; readonly by?: string | undefined },
+): Promise<string> {
+  const name = by === undefined ? ownStanding(run, request).name : 'own';
+  const { words } = decidingCommand(run.id, request, { as: 'deny', name });
+  // An MCP server that asks learns only that its question was declined.
+  const at = words.indexOf('TEXT');
+  const filled = at < 0 ? words : note === '' ? words.toSpliced(at - 1, 2) : words.with(at, note);
+  return await nextCommandFor(context, run, [...filled, ...byWords(by)]);
+}
+
+/** Returns the option that names who decides, if the person has given a name. */
+export function byWords(by: string | undefined): readonly string[] {
+  return by === undefined ? [] : ['--by', by];
 }
 
 /** The longest wait for the check of a decision. */
@@ -149,7 +235,7 @@ async function isChecked(
   if (refused === null) return true;
   const see = await nextCommandFor(context, run, ['inbox', run.id, request.id]);
   throw new Error(
-    `the decision about request ${visible(request.id)} is refused, and it is still open: ${visible(refused)}. See: ${see}`,
+    `the decision about request ${visible(request.id)} is refused, and it is still open: ${visible(inOneLine(refused))}. See: ${see}`,
   );
 }
 
@@ -180,24 +266,30 @@ async function send(
   }
 }
 
-/** Shows the request, and returns an error that names the command to decide. */
+/** Shows the request, and returns an error that names the given command with the digest. */
 async function unseen(
   context: CliContext,
   { opened, request }: OpenedRequest,
-  { as, by }: Pick<DecisionInput, 'as' | 'by'>,
+  { command, given = [], by }: Pick<DecisionInput, 'command' | 'given' | 'by'>,
 ): Promise<UsageError> {
   const { run } = opened;
-  for (const line of await shownRequest(context, { run, request }, { to: 'stderr' })) {
+  const { lines } = await shownRequest(context, { run, request }, { to: 'stderr' });
+  for (const line of lines) {
     context.note(line);
   }
-  const name = by === undefined ? ownStanding(run, request).name : 'own';
-  const { words } = decidingCommand(run.id, request, { as, name });
-  const command = await nextCommandFor(context, run, [
-    ...words,
-    ...(by === undefined ? [] : ['--by', by]),
-  ]);
+  const isOther = by === undefined && ownStanding(run, request).name === 'other';
+  const words = [
+    command,
+    run.id,
+    request.id,
+    '--digest',
+    request.digest.slice(0, SHOWN_DIGITS),
+    ...given,
+    ...byWords(isOther ? 'NAME' : by),
+  ];
+  const next = await nextCommandFor(context, run, words);
   return new UsageError(
-    `--digest: expected the digest of the request that you have read, got none; after reading it, run: ${command}`,
+    `--digest: expected the digest of the request that you have read, got none; after reading it, run: ${next}`,
   );
 }
 

@@ -1,6 +1,7 @@
 import { LIMITS } from '../../core/definition/definition.js';
 import {
   readPlanAnswer,
+  readPlanDecision,
   readYesOrNo,
   shownActions,
   someText,
@@ -16,6 +17,7 @@ import {
   isObject,
   parseForeignJson,
 } from '../../core/text/json.js';
+import { reasonOfNo } from '../../core/text/refusal-words.js';
 import { parseDuration } from '../../core/text/text.js';
 import type { Decision, DecisionKind, Request } from '../../core/transcript/request.js';
 
@@ -30,6 +32,8 @@ interface FollowUp {
   readonly question: string;
   /** Returns the decision, or a text about what is wrong with the line. */
   readonly read: (line: string) => Decided | string;
+  /** What an empty line decides; absent: nothing, so it leads back to the choices. */
+  readonly empty?: string;
 }
 
 /** Returns the words that the prompt offers for a request. It takes each of them as it is. */
@@ -57,6 +61,10 @@ export function readPlain(line: string, request: Request): Decided | null {
   const text = line.trim();
   if (text.length < 2) return null;
   const { kind, decisions, options = [] } = request;
+  const note = reasonOfNo(text);
+  if (note !== null && kind !== 'question' && decisions.includes('deny')) {
+    return { as: 'deny', note };
+  }
   if (kind === 'plan') return planDecision(text, shownActions(request.arguments ?? '') ?? []);
   const yesOrNo = readYesOrNo(text);
   if (isYesOrNo(request)) return yesOrNo && { as: 'answer', result: yesOrNo };
@@ -69,19 +77,27 @@ export function readPlain(line: string, request: Request): Decided | null {
 }
 
 function planDecision(text: string, actions: readonly PlannedAction[]): Decided | null {
-  const answer = readPlanAnswer(text, actions);
-  switch (answer?.as) {
-    case 'yes':
-      return { as: 'approve' };
-    case 'no':
-      return { as: 'deny' };
-    case 'some':
-      return { as: 'some', actions: answer.ids };
-    case 'edit':
-      return { as: 'answer', result: text };
-    case undefined:
-      return null;
-  }
+  const decision = readPlanDecision(text, actions);
+  // The planner reads the words of the change.
+  return decision?.as === 'edit' ? { as: 'answer', result: text } : decision;
+}
+
+/** Returns a text of a run, which names decisions as programs do, in the words that the prompt offers. */
+export function inOfferedWords(text: string, request: Request): string {
+  const words = wordsOf(request);
+  return text.replaceAll(/"(approve|deny)"/g, (named, as: 'approve' | 'deny') => {
+    const plain = PLAIN_WORDS[as];
+    return plain !== undefined && words.includes(plain) ? `"${plain}"` : named;
+  });
+}
+
+/** Returns what a decision is called: an answer to a plan is what its words mean. */
+export function decidedName(
+  { kind, arguments: shown = '' }: Request,
+  { as, result }: Pick<Decided, 'as' | 'result'>,
+): string {
+  if (kind !== 'plan' || as !== 'answer' || typeof result !== 'string') return as;
+  return readPlanDecision(result, shownActions(shown) ?? [])?.as ?? as;
 }
 
 /** Returns the choices for a request by the names of the decisions. */
@@ -104,6 +120,21 @@ export function readChoice(line: string, request: Pick<Request, 'decisions'>): C
   return found === undefined || others.length > 0 || word.length < 2 ? null : found;
 }
 
+/** A decision by its name and what it needs, such as `edit {"to":"ann"}`. */
+const NAMED = /^([a-z]+)[\s:]\s*(\S.*)$/is;
+
+/**
+ * Returns the decision of a line that names it and gives what it needs, or a text about what is wrong
+ * with it; null for any other line, for a plan, whose answers are words of their own, and for a form,
+ * whose fields are asked for one by one.
+ */
+export function readNamed(line: string, request: Request): Decided | string | null {
+  const [, word = '', rest = ''] = NAMED.exec(line.trim()) ?? [];
+  const as = request.decisions.find((name) => name === word.toLowerCase());
+  if (as === undefined || request.kind === 'plan' || isServerAsk(request)) return null;
+  return followUp(as, request)?.read(rest) ?? null;
+}
+
 /** Returns what to ask before the decision can be sent; null if it is complete. */
 export function followUp(as: DecisionKind, request: Request): FollowUp | null {
   switch (as) {
@@ -113,6 +144,7 @@ export function followUp(as: DecisionKind, request: Request): FollowUp | null {
       if (isServerAsk(request)) return null;
       return {
         question: 'Reason (optional):',
+        empty: 'gives no reason',
         read: (line) => ({ as, ...(line.trim() !== '' && { note: line.trim() }) }),
       };
     case 'some':
@@ -131,6 +163,7 @@ export function followUp(as: DecisionKind, request: Request): FollowUp | null {
         : {
             question: `The result of the call as JSON${as === 'happened' ? ' (optional)' : ''}:`,
             read: (line) => readResult(as, line),
+            ...(as === 'happened' && { empty: 'gives no result' }),
           };
     case 'raise':
       return {
@@ -148,8 +181,10 @@ function chooseActions(actions: readonly PlannedAction[] | null): FollowUp {
   const takesNone = actions === null || readPlanAnswer(someText(undefined), actions) !== null;
   return {
     question: `Ids of the actions${takesNone ? ' (empty: all that need no approval)' : ''}:`,
+    ...(takesNone && { empty: 'executes all that need no approval' }),
     read: (line) => {
       const chosen: Pick<Decided, 'actions'> = line.trim() === '' ? {} : chosenActions(line);
+      if (chosen.actions?.length === 0) return `expected ids, got ${visible(line.trim())}`;
       if (actions === null || readPlanAnswer(someText(chosen.actions), actions)?.as === as) {
         return { as, ...chosen };
       }
@@ -209,8 +244,9 @@ function readArguments(line: string, { arguments: now = '' }: Request): Decided 
   if (!parsed.ok && parsed.isJson) return parsed.problem;
   const value = parsed.ok ? parsed.value : undefined;
   if (!isObject(value)) {
+    const why = parsed.ok ? '' : ` (${visible(parsed.problem)})`;
     const example = now === '' || now.length > EXAMPLE_CHARACTERS ? '' : `; now: ${visible(now)}`;
-    return `expected a JSON object with all arguments${example}`;
+    return `expected a JSON object with all arguments${why}${example}`;
   }
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- JSON.parse returns JSON
   return { as: 'edit', arguments: value as Readonly<Record<string, Json>> };
@@ -238,13 +274,16 @@ function raiseQuestion({ limit }: Request): string {
 }
 
 function readRaise(line: string, { limit }: Request): Decided | string {
+  const text = line.trim();
   const isTime = limit !== undefined && LIMITS[limit.name] === 'time';
-  const by = (isTime ? parseDuration(line.trim()) : null) ?? Number(line);
-  const fits = line.trim() !== '' && Number.isFinite(by) && by > 0;
+  const by = isTime ? (parseDuration(text) ?? Number.NaN) : Number(text);
   const isAny = limit !== undefined && LIMITS[limit.name] === 'money';
-  const whole = isAny || Number.isInteger(by);
-  if (limit !== undefined && fits && whole) return { as: 'raise', arguments: { [limit.name]: by } };
-  return isTime ? 'expected a duration, such as 10m' : 'expected a positive number';
+  const fits = text !== '' && by > 0 && (isAny ? Number.isFinite(by) : Number.isInteger(by));
+  if (limit !== undefined && fits) return { as: 'raise', arguments: { [limit.name]: by } };
+  if (!isTime) return `expected a positive ${isAny ? 'number' : 'whole number'}`;
+  return /^\d+(?:\.\d+)?$/.test(text)
+    ? `expected a duration with its unit, such as ${text}m or ${text}s`
+    : 'expected a duration, such as 10m';
 }
 
 /**
@@ -276,7 +315,9 @@ export async function completed(
   if (more === null) return { as };
   return await askUntil(more.question, (line) => {
     const read = more.read(line);
-    return typeof read === 'string' && line.trim() === '' ? null : read;
+    if (typeof read !== 'string') return read;
+    if (more.empty !== undefined) return `${read}. An empty line ${more.empty}.`;
+    return line.trim() === '' ? null : `${read}. An empty line leads back to the choices.`;
   });
 }
 

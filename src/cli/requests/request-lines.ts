@@ -138,7 +138,7 @@ export function requestLines(view: RequestView, options: RequestLineOptions): re
   return [
     ...wrapped(`request ${oneLine(request.id)} of run ${oneLine(run)}`, width),
     ...fields([['asks for', asksFor], ...what, ...tool]),
-    ...argumentsOf(view, options),
+    ...argumentsOf(view, options).lines,
     ...fields(reasons),
     ...foreign.flatMap(({ title, texts }) => quoted(title, texts, width)),
     ...fields([
@@ -182,23 +182,33 @@ function decideLine({ request, commands, standing }: RequestView, now: number): 
   return 'There is nothing to decide.';
 }
 
-function argumentsOf(view: RequestView, options: RequestLineOptions): readonly string[] {
+/** Whether `requestLines` leaves something out of what the run will execute. */
+export function hidesArguments(view: RequestView, options: RequestLineOptions): boolean {
+  return argumentsOf(view, options).cut;
+}
+
+function argumentsOf(view: RequestView, options: RequestLineOptions): ShownArguments {
   const { request, unreadable } = view;
   const { width } = options;
   if (request.kind === 'plan') return planLines(view, options);
   // A question is quoted below.
   const isQuestion = request.kind === 'question' && request.server === undefined;
-  if (isQuestion || request.tool === undefined) return [];
-  if (unreadable !== null) return wrapped(`arguments: NOT SHOWN: ${oneLine(unreadable)}`, width);
+  if (isQuestion || request.tool === undefined) return { lines: [], cut: false };
+  if (unreadable !== null) return notShown(unreadable, width);
   const written = argumentLines(request.arguments ?? '{}', options);
   const parsed = request.parsed === undefined ? null : argumentLines(request.parsed, options);
-  const isCut = written.cut || parsed?.cut === true;
-  return [
+  const cut = written.cut || parsed?.cut === true;
+  const lines = [
     'arguments:',
     ...written.lines,
     ...(parsed === null ? [] : ['the tool gets:', ...parsed.lines]),
-    ...(isCut ? inFull(view, width) : []),
+    ...(cut ? inFull(view, width) : []),
   ];
+  return { lines, cut };
+}
+
+function notShown(why: string, width: number): ShownArguments {
+  return { lines: wrapped(`arguments: NOT SHOWN: ${oneLine(why)}`, width), cut: true };
 }
 
 /** Returns how to read what the lines above leave out. At the prompt, a word shows it. */
@@ -215,17 +225,17 @@ const PLAN_CUT = /… \[cut: |^… and /m;
  * Returns the lines of a plan: a table that fits on a screen if the plan does. In full, all arguments
  * of the actions follow.
  */
-function planLines(view: RequestView, options: RequestLineOptions): readonly string[] {
+function planLines(view: RequestView, options: RequestLineOptions): ShownArguments {
   const { request, unreadable } = view;
   const { width, full } = options;
   const { lines, cut } = planTable(request, width) ?? {
     lines: request.shown.split('\n').flatMap((line) => wrapped(oneLine(line), width)),
     cut: PLAN_CUT.test(request.shown),
   };
-  if (!cut) return lines;
-  if (!full) return [...lines, ...inFull(view, width)];
+  if (!cut) return { lines, cut };
+  if (!full) return { lines: [...lines, ...inFull(view, width)], cut };
   if (unreadable !== null) {
-    return [...lines, ...wrapped(`arguments: NOT SHOWN: ${oneLine(unreadable)}`, width)];
+    return { lines: [...lines, ...notShown(unreadable, width).lines], cut };
   }
   const actions = shownActions(request.arguments ?? '') ?? [];
   const each = actions.flatMap(({ id, tool, arguments: given, parsed }) => [
@@ -235,7 +245,7 @@ function planLines(view: RequestView, options: RequestLineOptions): readonly str
       ? []
       : ['the tool gets:', ...argumentLines(parsed.arguments, options).lines]),
   ]);
-  return [...lines, ...each];
+  return { lines: [...lines, ...each], cut: false };
 }
 
 const ON_EXPIRY = {
@@ -348,11 +358,17 @@ function fitAction({ described, given, order }: What, columns: number): PlanTabl
   const most = described === null ? LINES : LINES - 1;
   const line = (texts: readonly string[]): string => texts.join(', ') + order;
   const whole = fit(line(given), { columns, most });
-  const short = given.map((text) => shorten(text, MAX_ARGUMENT));
+  const short = given.map(shortArgument);
   const rest = whole.cut ? fit(line(short), { columns, most }) : whole;
   if (described === null) return { ...rest, cut: whole.cut };
   const first = fit(described, { columns, most: 1 });
   return { lines: [...first.lines, ...rest.lines], cut: first.cut || whole.cut };
+}
+
+/** Cuts a long argument; a text keeps the quote at its end, so that the next argument is not part of it. */
+function shortArgument(text: string): string {
+  if (text.length <= MAX_ARGUMENT || !text.endsWith('"')) return shorten(text, MAX_ARGUMENT);
+  return `${shorten(text, MAX_ARGUMENT - 1)}"`;
 }
 
 /** Fits a text into some lines; `…` marks a cut. */

@@ -6,20 +6,22 @@ import {
   requestsBelow,
   withArguments,
 } from '../../client/requests.js';
-import { decidingCommands, fixFor } from '../../core/requests/commands.js';
-import { type Standing, standingOf } from '../../core/requests/refusal.js';
+import { decidingCommands } from '../../core/requests/commands.js';
+import { type Standing, standingOf, withFixFor } from '../../core/requests/refusal.js';
 import { runStatus } from '../../core/run/status.js';
+import { peopleOf } from '../../core/state/consent.js';
 import type { RunState } from '../../core/state/state.js';
 import type { RunStatus } from '../../core/state/status.js';
+import { recordedName } from '../../core/state/summaries.js';
 import type { Request } from '../../core/transcript/request.js';
 import type { Projection } from '../../history/projection.js';
 import { describeRun } from '../../history/read-run.js';
 import { BlobError } from '../../storage/blob-store.js';
 import type { CliContext } from '../context.js';
 import { formatAgo, formatSpan, oneLine, wrapped, wrappedCommand } from '../format/format.js';
-import { osUser } from '../input/option-parsers.js';
-import { nextCommandFor } from '../reports/next-command.js';
-import { requestLines } from './request-lines.js';
+import { deciderName, osUser } from '../input/option-parsers.js';
+import { nextCommandFor, runnableText } from '../reports/next-command.js';
+import { hidesArguments, requestLines } from './request-lines.js';
 
 /** The run that made a request, as it was read, and the queue of its workers. */
 export interface AskingRun {
@@ -28,19 +30,39 @@ export interface AskingRun {
   readonly view: Pick<Projection, 'state'>;
 }
 
-/** Returns how the user of this program can decide about a request. */
-export function ownStanding({ view: { state } }: AskingRun, request: Request): Standing {
-  return state === null ? { name: 'own', problem: null } : standingOf(state, request, osUser());
+/** Returns how the user of this program can decide about a request, under this name if they have given one. */
+export function ownStanding(
+  { view: { state } }: AskingRun,
+  request: Request,
+  by = osUser(),
+): Standing {
+  return state === null ? { name: 'own', problem: null } : standingOf(state, request, by);
+}
+
+/**
+ * Returns the recorded name of the decider: the given name, else the user of the system. A person whom the run
+ * knows, and who gives their name as it is shown, is not another person. A name that a rule lists is that of
+ * the list. Throws a `UsageError` for a name that a run would refuse.
+ */
+export function deciderOf(
+  { view: { state } }: AskingRun,
+  request: Request,
+  by: string | undefined,
+): string {
+  const name = deciderName(by);
+  if (state === null || (request.deciders ?? []).flat().includes(name)) return name;
+  const { requesters, joining } = peopleOf(state);
+  return recordedName(name, [...requesters, ...joining]);
 }
 
 /** Returns requests whose fix is a command that the run does not refuse to the user of this program. */
-export function ownFixes(run: AskingRun, requests: readonly Request[]): readonly Request[] {
-  return requests.map((request) => {
-    const { name } = ownStanding(run, request);
-    return name === 'own'
-      ? request
-      : { ...request, fix: fixFor(run.id, request, request.decisions, name) };
-  });
+export function ownFixes(
+  { id: run, view: { state } }: AskingRun,
+  requests: readonly Request[],
+): readonly Request[] {
+  if (state === null) return requests;
+  const reader = { run, by: osUser(), now: Date.now() };
+  return requests.map((request) => withFixFor(state, request, reader));
 }
 
 /** How a request is shown. */
@@ -53,6 +75,13 @@ interface ShowOptions {
   readonly prompts?: boolean;
 }
 
+/** A request as people see it. */
+interface ShownRequest {
+  readonly lines: readonly string[];
+  /** Whether something of what the run will execute is left out. */
+  readonly isCut: boolean;
+}
+
 /**
  * Returns a request, formatted for people, with the commands to decide on this server and queue.
  */
@@ -60,7 +89,7 @@ export async function shownRequest(
   context: CliContext,
   { run, request }: { readonly run: AskingRun; readonly request: Request },
   { to, full = false, prompts = false }: ShowOptions,
-): Promise<readonly string[]> {
+): Promise<ShownRequest> {
   const now = Date.now();
   const read = await readable(context, request);
   const command = (words: readonly string[]) => nextCommandFor(context, run, words);
@@ -72,8 +101,11 @@ export async function shownRequest(
     })),
   );
   const whole = await command(['inbox', run.id, request.id, '--full']);
-  const view = { run: run.id, ...read, commands, whole, prompts, standing };
-  return requestLines(view, { width: columnsOf(to), full, now });
+  const { why } = read.request;
+  const shown = { ...read.request, why: runnableText(context, why) };
+  const view = { ...read, run: run.id, request: shown, commands, whole, prompts, standing };
+  const options = { width: columnsOf(to), full, now };
+  return { lines: requestLines(view, options), isCut: hidesArguments(view, options) };
 }
 
 /**
@@ -139,7 +171,7 @@ type Requested = Pick<RunStatus, 'status' | 'reason' | 'pending'>;
 /** A cache: watching a run reads its requests several times a second, and each costs a hash. */
 const known = new WeakMap<RunState, { readonly run: string; readonly status: Requested }>();
 
-type Viewed = Pick<Projection, 'state' | 'ended'>;
+type Viewed = Pick<Projection, 'state' | 'ended' | 'cancelRequested'>;
 
 /** Returns the open requests of a run, oldest first. `run` is the id of the run. */
 export function viewedRequests(view: Viewed, run: string): readonly Request[] {
@@ -149,8 +181,14 @@ export function viewedRequests(view: Viewed, run: string): readonly Request[] {
 /**
  * Returns the status of a run that has started and not ended, as `client.status` does; else null.
  */
-export function viewedStatus({ state, ended }: Viewed, run: string): Requested | null {
+export function viewedStatus(view: Viewed, run: string): Requested | null {
+  const { state, ended, cancelRequested } = view;
   if (state === null || ended !== null) return null;
+  if (cancelRequested) return { ...statusOf(state, run), pending: [] };
+  return statusOf(state, run);
+}
+
+function statusOf(state: RunState, run: string): Requested {
   const found = known.get(state);
   if (found?.run === run) return found.status;
   const status = runStatus(state, { ended: null, run });

@@ -1,5 +1,6 @@
 import { attachedBytes } from '../../storage/owned-text.js';
 import type { RecordedDecision } from '../../core/state/state.js';
+import type { UndoState, Undoable } from '../../core/state/undo.js';
 import { failureOf } from '../../core/transcript/call-result.js';
 import type { CallPair } from '../../core/transcript/transcript.js';
 import type {
@@ -11,6 +12,7 @@ import type {
 import { formatBytes, visible, actorText } from '../../core/state/summaries.js';
 import { NO_MODEL } from '../../core/definition/definition.js';
 import { itemsText } from '../../core/graph/items.js';
+import type { ActionProgress } from '../../core/run/details.js';
 import { printable } from '../../core/text/text.js';
 import type { PlacedNodeStep, TurnRecord } from '../../history/run-transcript.js';
 import {
@@ -30,8 +32,17 @@ interface DialogueOptions {
   readonly nodes?: readonly PlacedNodeStep[];
   /** The decisions about the calls, oldest first. */
   readonly decisions?: readonly RecordedDecision[] | undefined;
+  /** The calls whose undo was requested. */
+  readonly undos?: readonly RequestedUndo[];
   /** Where the newest segment begins; absent if the run has only one segment. */
   readonly segment?: SegmentMark | undefined;
+}
+
+/** A call whose undo was requested, how far that is, and who requested it. */
+export interface RequestedUndo extends Undoable {
+  readonly state: UndoState;
+  readonly by?: string;
+  readonly door?: string;
 }
 
 export interface SegmentMark {
@@ -121,6 +132,32 @@ export function pairLines(pairs: readonly CallPair[], options: DialogueOptions):
     ...resultLines(result, options).map((line) => `${INDENT}${line}`),
     '',
   ]);
+}
+
+/** An action of a plan that was executed, with the time (Unix, in ms) at which it ended. */
+export interface EndedAction extends ActionProgress {
+  readonly at: number;
+}
+
+/** Returns the actions of plans that were executed, in the order in which they ended. */
+export function endedActions(steps: readonly PlacedNodeStep[]): readonly EndedAction[] {
+  return steps.flatMap((step) => {
+    if (step.type !== 'action-changed') return [];
+    const { action, at } = step;
+    return action.state === 'done' || action.state === 'failed' ? [{ ...action, at }] : [];
+  });
+}
+
+/** Formats executed actions of plans for reading. */
+export function endedActionLines(
+  actions: readonly EndedAction[],
+  paint: Palette,
+): readonly string[] {
+  const lines = actions.flatMap((action) => {
+    const line = actionLine(action, paint);
+    return line === null ? [] : [`${line} · ${paint.dim(formatTime(action.at))}`];
+  });
+  return lines.length === 0 ? [] : [...lines, ''];
 }
 
 function resultLines(result: CallPair['result'], options: DialogueOptions): readonly string[] {
@@ -219,7 +256,7 @@ function callsOf(message: Message): readonly ToolCall[] {
 }
 
 function callLines(call: ToolCall, options: DialogueOptions): readonly string[] {
-  const { full, paint, decisions = [] } = options;
+  const { full, paint, decisions = [], undos = [] } = options;
   const { id, name, arguments: json, blob, problem } = call;
   const args = full
     ? printable(json).split('\n')
@@ -228,13 +265,23 @@ function callLines(call: ToolCall, options: DialogueOptions): readonly string[] 
   const problemLines =
     problem === undefined ? [] : [paint.red(`not executed: ${visible(problem.type)}`)];
   const decided = decisions.flatMap((one) => (one.call === id ? [decidedText(one)] : []));
-  const line = [`→ ${visible(name)} ${first} ${paint.dim(visible(id))}`, ...decided].join(' · ');
+  const undone = undos.flatMap((one) => (one.call === id ? [undoText(one)] : []));
+  const head = `→ ${visible(name)} ${first} ${paint.dim(visible(id))}`;
+  const line = [head, ...decided, ...undone].join(' · ');
   return [line, ...rest, ...problemLines];
 }
 
 /** Returns what a person decided about a call, or that the time to decide was over. */
 function decidedText({ as = 'decided', ...who }: RecordedDecision): string {
   return as === 'expired' ? as : `${visible(as)} by ${actorText(who)}`;
+}
+
+/** Returns how far the undo of a call is. */
+function undoText({ state, message = '', ...who }: RequestedUndo): string {
+  const by = `by ${actorText(who)}`;
+  if (state === 'undone') return `undone ${by}`;
+  if (state === 'undoing') return `being undone ${by}`;
+  return `undo ${by} ${state}${message === '' ? '' : `: ${visible(message)}`}`;
 }
 
 /**

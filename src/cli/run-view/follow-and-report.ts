@@ -18,6 +18,7 @@ import type { StreamEvent } from '../../live/stream.js';
 import { subscribe } from './subscribe.js';
 import { type CliContext, CommandError, type ExitCode } from '../context.js';
 import { palette } from '../format/format.js';
+import { consolesOf } from '../hosting/consoles.js';
 import type { Hosting } from '../hosting/hosting.js';
 import { untilPublished } from '../hosting/with-worker.js';
 import { nextCommandFor, runnableText } from '../reports/next-command.js';
@@ -255,7 +256,10 @@ function countsBelow({ seen }: Watch, view: Projection | null, digest: string): 
  * Returns whether the run waits for a person: it is paused, it does nothing until a request is
  * decided, or it is blocked by something that is not being retried.
  */
-function waits({ runId, view }: FollowedRun, watch: Watch): boolean {
+export function waits(
+  { runId, view }: FollowedRun,
+  watch: Pick<Watch, 'id' | 'runId' | 'retriedUpTo'>,
+): boolean {
   if (isIdle(view) && viewedRequests(view, watch.id).length > 0) return true;
   const retriedUpTo = runId === watch.runId ? watch.retriedUpTo : 0;
   if ([...view.blocked.values()].some(({ since }) => since > retriedUpTo)) return true;
@@ -291,6 +295,8 @@ export interface FollowOptions {
   readonly wait: boolean;
   /** Stay up until a key is pressed. */
   readonly ui?: boolean;
+  /** The name under which the person at the terminal decides; absent: the user of the system. */
+  readonly by?: string;
 }
 
 interface RunToFollow extends Omit<Watch, 'leaveWhenWaiting' | 'seen'> {
@@ -310,17 +316,20 @@ export async function followAndReport(
 ): Promise<ExitCode> {
   const isServed = await noteConsole(context, run.id);
   const code = await follow(context, run, options);
-  if (isServed) context.note(await laterConsole(context, run));
+  if (isServed) {
+    const announced = await consolesOf(context.home, await context.server());
+    context.note(await laterConsole(context, run, { announced }));
+  }
   return code;
 }
 
 async function follow(
   context: CliContext,
   run: RunToFollow,
-  { wait, ui = false }: FollowOptions,
+  { wait, ui = false, by }: FollowOptions,
 ): Promise<ExitCode> {
   const { id, hosting, interrupt } = run;
-  const end = await watchWithPrompts(context, run, { wait });
+  const end = await watchWithPrompts(context, run, { wait, ...(by !== undefined && { by }) });
   // It may not be known yet which worker serves the run.
   if (end.type === 'waiting') await run.ready.then(() => untilPublished(context, run));
   const runId = end.last?.runId ?? run.runId;
@@ -340,7 +349,7 @@ async function follow(
 async function watchWithPrompts(
   context: CliContext,
   run: RunToFollow,
-  { wait }: FollowOptions,
+  { wait, by }: Pick<FollowOptions, 'wait' | 'by'>,
 ): Promise<Exclude<WatchEnd, { type: 'requests' }>> {
   const client = await context.client();
   const leaveWhenWaiting = !wait || !context.isTty;
@@ -357,11 +366,14 @@ async function watchWithPrompts(
     for (const { run: id, digest } of end.requests) {
       seen.add(digest);
       if (run.interrupt.aborted) continue;
-      await promptForDecision(context, client, { id, digest }, run).catch(
-        async (error: unknown) => {
-          throw isGrpcServiceError(error) ? await serverGone(context, run, error) : error;
-        },
-      );
+      await promptForDecision(
+        context,
+        client,
+        { id, digest, ...(by !== undefined && { by }) },
+        run,
+      ).catch(async (error: unknown) => {
+        throw isGrpcServiceError(error) ? await serverGone(context, run, error) : error;
+      });
     }
     watch = continued(watch, end.last);
   }

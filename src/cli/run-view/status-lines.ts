@@ -1,10 +1,11 @@
+import { inOneLine } from '../../core/requests/presentation.js';
 import { startOf } from '../../client/run-row.js';
 import type { RecordedDecision } from '../../core/state/state.js';
 import type { AttemptReport } from '../../core/transcript/outcome.js';
 import type { RunReading } from '../../history/read-run.js';
 import { waitingFor } from '../../history/projection.js';
 import { isOpenStatus, statusName, statusText, type RunStatus } from '../../core/state/status.js';
-import { visible, actorText } from '../../core/state/summaries.js';
+import { visible, visibleMessage, actorText } from '../../core/state/summaries.js';
 import { stepOfLimit } from '../../core/state/turn-definition.js';
 import { headOf, printable } from '../../core/text/text.js';
 import { runMs, startOfRun } from '../../history/run-time.js';
@@ -22,9 +23,13 @@ import {
   formatCount,
   formatDuration,
   formatUsage,
+  wrapped,
 } from '../format/format.js';
 
 const ANSWER_CHARACTERS = 1_200;
+
+/** The columns of the names of the entries, with the gap after them. */
+const NAME_COLUMNS = 10;
 
 interface StatusView {
   readonly run: RunReading;
@@ -33,15 +38,19 @@ interface StatusView {
   readonly worker: string;
   /** The page of the run in the Temporal UI. */
   readonly link: string | null;
+  /** The limit that stopped the newest turn; null if none did. */
+  readonly limit: string | null;
   /** The commands that a person can run now. */
   readonly next: readonly string[];
   /** Unix time in ms. */
   readonly now: number;
+  /** The width of a line in columns. */
+  readonly width: number;
 }
 
 /** Formats the status of a run as a table. */
 export function statusLines(view: StatusView, paint: Palette): readonly string[] {
-  const { run, status, worker, link, next } = view;
+  const { run, status, worker, link, limit, next } = view;
   const isOpen = isOpenStatus(status.status);
   return entries(
     [
@@ -61,8 +70,9 @@ export function statusLines(view: StatusView, paint: Palette): readonly string[]
       { name: 'without', lines: leftLines(status) },
       { name: 'status', lines: [statusWord(status, paint), ...messageLines(status)] },
       { name: 'doing', lines: optional(status.doing) },
-      { name: 'waits', lines: optional(waitLine(view)) },
+      { name: 'waits', lines: waitLines(view) },
       { name: 'step', lines: [stepLine(run, status)] },
+      { name: 'limit', lines: optional(limit) },
       { name: 'queued', lines: optional(queueLine(status)) },
       { name: 'spent', lines: [formatUsage(status.usage)] },
       { name: 'started', lines: [timeLine(view)] },
@@ -70,8 +80,9 @@ export function statusLines(view: StatusView, paint: Palette): readonly string[]
         name: 'worker',
         lines: isOpen ? [`${worker} (task queue ${printable(run.taskQueue)})`] : [],
       },
+      { name: 'canceled', lines: cancelLines(status) },
       { name: 'refused', lines: refusedLines(status) },
-      { name: 'decided', lines: decidedLines(status) },
+      { name: 'decided', lines: decidedLines(status, view.width - NAME_COLUMNS) },
       { name: 'grants', lines: grantLines(status) },
       { name: 'undo', lines: undoLines(view) },
       { name: 'failures', lines: reportLines(status.reports) },
@@ -136,6 +147,16 @@ function waitLine({ run, now }: StatusView): string | null {
   return `until ${formatDateTime(waiting.until)}, in ${formatSpan(waiting.until - now)}, or until a message arrives`;
 }
 
+/** What a run waits for, and its undos, which wait for a decision while the run waits for a message. */
+function waitLines(view: StatusView): readonly string[] {
+  const { undoable = [], pending } = view.status;
+  const undos = undoable.flatMap(({ call, request }) => {
+    if (!pending.some(({ id }) => id === request)) return [];
+    return [`the undo of ${visible(call)} waits for request ${visible(request ?? '')}`];
+  });
+  return [...optional(waitLine(view)), ...undos];
+}
+
 function queueLine({ queued }: RunStatus): string | null {
   return queued === 0 ? null : `${formatCount(queued, 'message')} waiting for a turn`;
 }
@@ -149,6 +170,12 @@ function timeLine({ run, status, now }: StatusView): string {
   const segments = status.segments > 1 ? `; in ${formatCount(status.segments, 'segment')}` : '';
   if (tookMs === null) return `${started}${segments}`;
   return `${started}; ended after ${formatDuration(tookMs)}${segments}`;
+}
+
+/** Says who has requested the cancel of the run. The message of a run that goes on says it as well. */
+function cancelLines({ cancel, status }: RunStatus): readonly string[] {
+  if (cancel?.by === undefined || isOpenStatus(status)) return [];
+  return columns([[formatTime(cancel.at), `by ${actorText(cancel)}`]]);
 }
 
 /** Lists messages that were recorded without a worker and refused by the run later. */
@@ -167,23 +194,50 @@ function newestOf(total = 0, rows: readonly (readonly string[])[]): readonly str
   return [...(older > 0 ? [`the newest ${rows.length}, and ${older} more`] : []), ...columns(rows)];
 }
 
-/** Lists people's decisions. A name that no interface has verified is a claim. */
-function decidedLines({ decisions = [], decisionsTotal }: RunStatus): readonly string[] {
+/**
+ * Lists people's decisions, each with the reason if the run has refused it. A name that no interface has
+ * verified is a claim. `width`: in columns.
+ */
+export function decidedLines(
+  { decisions = [], decisionsTotal }: Pick<RunStatus, 'decisions' | 'decisionsTotal'>,
+  width: number,
+): readonly string[] {
   const rows = decisions.map((decision) => [
     formatTime(decision.at),
     visible(decisionText(decision)),
-    `by ${actorText(decision)}`,
+    deciderText(decision),
   ]);
-  return newestOf(decisionsTotal, rows);
+  const lines = newestOf(decisionsTotal, rows);
+  const first = lines.length - rows.length;
+  return lines.flatMap((line, at) => {
+    const refused = decisions[at - first]?.refused;
+    if (refused === undefined) return [line];
+    return [
+      line,
+      ...wrapped(`refused: ${visibleMessage(inOneLine(refused))}`, width - REASON.length).map(
+        (part) => REASON + part.trimEnd(),
+      ),
+    ];
+  });
+}
+
+/** Indents a reason below the decision that it is about, beside the times. */
+const REASON = ' '.repeat('00:00:00  '.length);
+
+/** Returns who made a decision. That the time for one is over is the act of no one. */
+function deciderText(decision: RecordedDecision): string {
+  return decision.as === 'expired'
+    ? 'no decision came within its time limit'
+    : `by ${actorText(decision)}`;
 }
 
 /** Names a decision as the command does, with what it was about. */
 function decisionText(decision: RecordedDecision): string {
-  const { what, turn, call, request, as, actions = [], refused } = decision;
+  const { what, turn, call, request, as, actions = [] } = decision;
   const about = [request ?? call, request !== undefined && call !== undefined ? `(${call})` : ''];
   switch (what) {
     case 'resolve':
-      return [as, ...actions, ...about, refused === undefined ? '' : `· refused: ${refused}`]
+      return [as, ...actions, ...about]
         .filter((part) => part !== undefined && part !== '')
         .join(' ');
     case 'cancelTurn':
@@ -210,11 +264,11 @@ function grantLines({ grants = [] }: RunStatus): readonly string[] {
 /** Lists calls that can be undone or whose undo was tried, newest last. */
 function undoLines({ status: { undoable = [] }, now }: StatusView): readonly string[] {
   return columns(
-    undoable.map(({ call, shown, until, state, message }) => [
+    undoable.map(({ call, shown, until, state, message, request }) => [
       visible(call),
       visible(shown),
       state ?? (until > now ? `possible for ${formatSpan(until - now)}` : 'no longer possible'),
-      visible(message ?? ''),
+      request === undefined ? visible(message ?? '') : `waits for request ${visible(request)}`,
     ]),
   );
 }

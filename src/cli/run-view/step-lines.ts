@@ -72,7 +72,10 @@ function progressLine(step: DurableStep, view: Projection, paint: Palette): stri
       const { message } = step;
       if (message.role === 'assistant') return null;
       if (message.origin === 'perdure') return engineLine(view.state, message, paint);
-      const before = view.messages.findLast(({ n }) => n < message.n);
+      // A note of the engine, such as that of an undo, may precede the message that begins a turn.
+      const before = view.messages.findLast(
+        (one) => one.n < message.n && !('origin' in one && one.origin === 'perdure'),
+      );
       return messageLine(message, before, paint);
     }
     case 'transcript-compacted': {
@@ -87,6 +90,11 @@ function progressLine(step: DurableStep, view: Projection, paint: Palette): stri
       return actionLine(step.action, paint);
     case 'node-ended':
       return nodeLine(step, paint);
+    case 'request-closed':
+      // A decision has lines of its own.
+      return step.as === null ? paint.dim(`request ${visible(step.request)} is closed`) : null;
+    case 'undo-changed':
+      return undoLine(step, paint);
     default:
       return null;
   }
@@ -152,7 +160,8 @@ export function nodeLine(step: NodeEnd, paint: Palette): string {
     ...(items === undefined ? [] : itemParts(items, paint)),
     ...workLines(step),
     ...(step.by === undefined ? [] : [`decided by ${actorText(step)}`]),
-    ...(ms > 0 ? [paint.dim(formatDuration(ms))] : []),
+    // Without the wait for the person, nothing is left that they would take for its time.
+    ...(ms > 0 && step.by === undefined ? [paint.dim(formatDuration(ms))] : []),
   ].join(' · ');
 }
 
@@ -165,6 +174,16 @@ export function actionLine(
   const why = message === '' ? '' : ` · ${visible(shorten(message, MAX_MESSAGE))}`;
   const end = state === 'failed' ? paint.red(`failed${why}`) : state;
   return `${paint.bold(`action ${visible(id)}`)} · ${visible(shown || tool)} · ${end}`;
+}
+
+/** Returns the line for the undo of a call. */
+function undoLine(
+  { call, tool, state, message = '' }: Extract<DurableStep, { type: 'undo-changed' }>,
+  paint: Palette,
+): string {
+  const why = message === '' ? '' : `: ${visible(shorten(message, MAX_MESSAGE))}`;
+  const end = state === 'failed' ? paint.red(`failed${why}`) : `${state}${why}`;
+  return `${paint.bold(`undo of ${visible(call)}`)} · ${visible(tool)} · ${end}`;
 }
 
 /** Returns how a node ended. An exit that its author has named, such as `yes`, must not look like an answer. */

@@ -5,7 +5,7 @@ import { presentRequest } from '../../core/requests/presentation.js';
 import { planProgress } from '../../core/run/details.js';
 import type { RunState } from '../../core/state/state.js';
 import { type RunStatusName, statusText } from '../../core/state/status.js';
-import { callSummary, visible } from '../../core/state/summaries.js';
+import { callSummary, failureText, visible } from '../../core/state/summaries.js';
 import {
   currentNode,
   currentStep,
@@ -76,9 +76,7 @@ export function liveLine(
     ...(isWaiting
       ? waits.map((text) => paint.yellow(text))
       : [...doing(inFlight, state.config.definition.model), elapsed(view, inFlight, now)]),
-    ...attempted
-      .filter(({ attempt }) => attempt > 1)
-      .map((attempt) => paint.yellow(`${isWaiting ? 'notice: ' : ''}${attemptText(attempt)}`)),
+    ...attemptTexts(attempted).map((text) => paint.yellow(`${isWaiting ? 'notice: ' : ''}${text}`)),
     ...(state.paused && inFlight.length > 0 ? [paint.yellow('pausing after this')] : []),
     ...queued(state.inbox.waiting.length),
     paint.dim(formatUsage(state.turn.spent.usage)),
@@ -120,7 +118,16 @@ function queued(messages: number): readonly string[] {
 
 /** Formats an attempt: `attempt 3, after: slow down`. */
 function attemptText({ attempt, lastFailure }: Attempt): string {
-  return `attempt ${attempt}${lastFailure === '' ? '' : `, after: ${visible(lastFailure)}`}`;
+  return `attempt ${attempt}${lastFailure === '' ? '' : `, after: ${failureText(lastFailure)}`}`;
+}
+
+/** Returns the texts of further attempts: one for several calls that are at the same attempt. */
+function attemptTexts(attempts: readonly Attempt[]): readonly string[] {
+  const texts = attempts.filter(({ attempt }) => attempt > 1).map(attemptText);
+  return [...new Set(texts)].map((text) => {
+    const same = texts.filter((one) => one === text).length;
+    return same === 1 ? text : `${formatCount(same, 'call')}: ${text}`;
+  });
 }
 
 /** Returns the step, and also the turn unless it is the first: most runs have only one. */
@@ -150,18 +157,20 @@ function stepText(state: Projection['state']): string {
 function doing(all: readonly InFlight[], model: string): readonly string[] {
   const inFlight = all.filter(({ call }) => call === null || nodeOfCall(call) === null);
   if (inFlight.length === 0) return [];
-  const names = inFlight.map(({ call, activity, summary, input }) => {
-    if (call !== null) return callSummary(call);
-    if (activity === 'archiveMessages') return 'archiving older messages';
-    if (activity === 'checkBlob') return 'waiting for the blob store';
-    if (activity !== 'callModel') return visible(summary || activity);
-    return 'compact' in input ? visible(`summarizing, ${model}`) : visible(model);
-  });
+  const names = inFlight.map((one) => workName(one, model));
   return [
     names.length === 1
       ? names.join('')
       : visible(`${formatCount(names.length, 'call')}: ${names.join(', ')}`),
   ];
+}
+
+function workName({ call, activity, summary, input }: InFlight, model: string): string {
+  if (call !== null) return callSummary(call);
+  if (activity === 'archiveMessages') return 'archiving older messages';
+  if (activity === 'checkBlob') return 'waiting for the blob store';
+  if (activity !== 'callModel') return visible(summary || activity);
+  return 'compact' in input ? visible(`summarizing, ${model}`) : visible(model);
 }
 
 /**
@@ -185,7 +194,7 @@ const TICK_MS = 250;
 /** The width of a terminal that does not report it. */
 const DEFAULT_COLUMNS = 80;
 /** The server is queried for retries only after an activity has run this long. */
-const LONG_MS = 3_000;
+const LONG_MS = 1_000;
 /** The minimum interval between two such queries. */
 const QUERY_MS = 1_000;
 /**
@@ -240,7 +249,7 @@ export function startTicker(context: CliContext, client: Client, options: Ticker
     const view = options.view();
     const oldest = Math.min(...[...(view?.inFlight.values() ?? [])].map(({ at }) => at));
     attempts = Date.now() - oldest > LONG_MS ? await pendingAttempts(client, id) : new Map();
-    if (!context.isTty) showAttempts(attempts);
+    if (!context.isTty) showAttempts(attempts, view);
   };
   const probeWorker = (): void => {
     if (hosting.isHosting || performance.now() - progressAt < quietMs) return;
@@ -266,14 +275,27 @@ export function startTicker(context: CliContext, client: Client, options: Ticker
   };
 }
 
-/** Shows each further attempt in its own line if lines cannot be overwritten. */
-function createAttemptLines(screen: Screen): (attempts: ReadonlyMap<string, Attempt>) => void {
+/**
+ * Creates the function that shows further attempts if lines cannot be overwritten, each in one line with
+ * what is tried again. Several calls that are at the same attempt share a line.
+ */
+export function createAttemptLines(
+  screen: Pick<Screen, 'line'>,
+): (attempts: ReadonlyMap<string, Attempt>, view: Projection | null) => void {
   const shown = new Map<string, number>();
-  return (attempts) => {
+  return (attempts, view) => {
+    const model = view?.state?.config.definition.model ?? '';
+    const works = new Map([...(view?.inFlight.values() ?? [])].map((one) => [one.activityId, one]));
+    const lines = new Map<string, string[]>();
     for (const [activity, attempt] of attempts) {
       if (attempt.attempt <= (shown.get(activity) ?? 1)) continue;
       shown.set(activity, attempt.attempt);
-      screen.line(`… ${attemptText(attempt)}`);
+      const work = works.get(activity);
+      const text = attemptText(attempt);
+      lines.set(text, [...(lines.get(text) ?? []), ...(work ? [workName(work, model)] : [])]);
+    }
+    for (const [text, names] of lines) {
+      screen.line(`… ${names.length === 0 ? '' : `${visible(names.join(', '))}: `}${text}`);
     }
   };
 }

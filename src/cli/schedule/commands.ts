@@ -1,14 +1,14 @@
 import type { Command as Entry } from 'commander';
 import type { ScheduleChanges, Schedules } from '../../client/schedule/methods.js';
-import type { Overlap, ScheduleOptions } from '../../client/schedule/options.js';
+import type { ScheduleOptions } from '../../client/schedule/options.js';
 import type { RecordedTimes, ScheduleRow } from '../../client/schedule/view.js';
 import { storedId } from '../../client/run-ids.js';
 import { NoRunError, InputError, NoScheduleError } from '../../core/errors.js';
 import { visible, visibleMessage } from '../../core/state/summaries.js';
-import { formatInterval } from '../../core/text/text.js';
+import { formatInterval, type Duration } from '../../core/text/text.js';
 import { describeRun } from '../../history/read-run.js';
 import { type CliContext, type Command, EXIT, type ExitCode, UsageError } from '../context.js';
-import { columns, formatDateTime } from '../format/format.js';
+import { columns, formatCount, formatDateTime } from '../format/format.js';
 import { withOptions, type OptionName } from '../input/options.js';
 import { nextCommandAbout, nextCommandOf } from '../reports/next-command.js';
 import { createSchedules } from '../../client/schedule/schedule.js';
@@ -29,20 +29,25 @@ interface ScheduleNoteOptions {
   readonly note?: string;
 }
 
-interface ScheduleTriggerOptions {
-  readonly id: string;
-  readonly overlap?: Overlap;
-}
-
-const ID = ['<id>', 'the schedule'] as const;
+/** The argument of commands about one schedule. */
+export const ID = ['<id>', 'the schedule'] as const;
 
 /** `schedule pause ID`: pauses a schedule until `schedule resume`. */
 export const pauseSchedule: Command<ScheduleNoteOptions> = {
   declare: (entry) => withOptions(entry.argument(...ID), 'note'),
   async run(context, { id, note }) {
-    await withSchedules(context, (schedules) => schedules.pause(id, { note }));
+    const { to, buffered } = await withSchedules(context, async (schedules) => {
+      const before = await stateOf(schedules, id);
+      await schedules.pause(id, { note });
+      return before;
+    });
     const resume = nextCommandAbout(context, ['schedule resume', id]);
-    const text = `is paused. Runs that it has started continue. Resume it with: ${resume}`;
+    const until = to ? `It sends no messages to run ${visible(to)} until then. ` : startedText(to);
+    const waiting =
+      buffered === 0
+        ? ''
+        : `${formatCount(buffered, 'firing')} waited for an earlier one to end; those of its times are dropped. `;
+    const text = `is paused. ${until}${waiting}Resume it with: ${resume}`;
     return report(context, { id, text, fields: { paused: true } });
   },
 };
@@ -56,39 +61,45 @@ export const resumeSchedule: Command<ScheduleNoteOptions> = {
   },
 };
 
-/** `schedule trigger ID`: fires a schedule now, even if it is paused. */
-export const triggerSchedule: Command<ScheduleTriggerOptions> = {
-  declare: (entry) => withOptions(entry.argument(...ID), 'overlap'),
-  async run(context, { id, overlap }) {
-    const how = overlap === undefined ? {} : { overlap };
-    const to = await withSchedules(context, async (schedules) => {
-      await schedules.trigger(id, how);
-      // It has fired, also if it cannot be read here.
-      return await schedules.describe(id).then(
-        (details) => details.to,
-        () => null,
-      );
-    });
-    const next =
-      to === null
-        ? `List its runs with: ${nextCommandOf(context, ['list', '--id-prefix', id])}`
-        : `It sends its message to run ${visible(to)}. Follow that with: ${nextCommandAbout(context, ['attach', to])}`;
-    const text = `fires now. ${next}`;
-    return report(context, { id, text, fields: { triggered: true } });
-  },
-};
+/** What becomes of a schedule's work when it stops. */
+interface ScheduleState {
+  /** The run that gets its messages; null if it starts runs of its own, undefined if that cannot be read. */
+  readonly to: string | null | undefined;
+  /** Firings that wait for an earlier one to end. */
+  readonly buffered: number;
+}
 
-/** `schedule delete ID`: deletes the schedule, and leaves the runs that it has started. */
+async function stateOf(schedules: Schedules, id: string): Promise<ScheduleState> {
+  return await schedules.describe(id).then(
+    ({ to, buffered }) => ({ to, buffered }),
+    () => ({ to: undefined, buffered: 0 }),
+  );
+}
+
+/** Returns the sentence about the runs of a schedule, if it is known to start some. */
+function startedText(to: string | null | undefined): string {
+  return to === null ? 'Runs that it has started continue. ' : '';
+}
+
+/** `schedule delete ID`: deletes the schedule, and leaves its runs as they are. */
 export const deleteSchedule: Command<{ readonly id: string }> = {
   declare: (entry) => entry.argument(...ID),
   async run(context, { id }) {
-    await withSchedules(context, (schedules) => schedules.delete(id));
-    const text = 'is deleted. Runs that it has started continue.';
+    const to = await withSchedules(context, async (schedules) => {
+      const before = await stateOf(schedules, id);
+      await schedules.delete(id);
+      return before.to;
+    });
+    const runs = to
+      ? `It sends no more messages to run ${visible(to)}, which is left as it is.`
+      : startedText(to);
+    const text = `is deleted. ${runs}`.trimEnd();
     return report(context, { id, text, fields: { deleted: true } });
   },
 };
 
-function report(
+/** Says what has become of a schedule, and prints it for programs. */
+export function report(
   context: CliContext,
   { id, text, fields }: { readonly id: string; readonly text: string; readonly fields: object },
 ): ExitCode {
@@ -102,8 +113,11 @@ async function noteSchedule(context: CliContext, schedules: Schedules, id: strin
   const details = await schedules.describe(id);
   const [next] = details.nextAt;
   if (details.paused) context.note('It is paused.');
-  else if (next !== undefined) {
-    context.note(`It fires ${timesText(details)}, next at ${formatDateTime(Date.parse(next))}.`);
+  else if (next === undefined) context.note(`It never fires: ${timesText(details)}.`);
+  else {
+    const local = details.timeZone === undefined ? '' : ' in the time zone of this machine';
+    const at = formatDateTime(Date.parse(next));
+    context.note(`It fires ${timesText(details)}, next at ${at}${local}.`);
   }
   if (context.options.json) context.out(JSON.stringify(details));
 }
@@ -150,7 +164,7 @@ async function noteClosedTarget(context: CliContext, to: string): Promise<void> 
   context.note(`--to: ${state} "${visible(to)}" now; each message fails until one is started.`);
 }
 
-const HEADERS = ['ID', 'AGENT', 'TO', 'TIMES', 'NEXT', 'LAST', 'NOTE'];
+const HEADERS = ['ID', 'AGENT', 'TO', 'TIMES', 'NEXT', 'LAST', 'LEFT OUT', 'NOTE'];
 
 /** `schedule list`: lists the schedules of the namespace. */
 export const listSchedules: Command<object> = {
@@ -160,7 +174,9 @@ export const listSchedules: Command<object> = {
     if (context.options.json) context.out(JSON.stringify(sorted));
     else if (sorted.length === 0) context.note('There are no schedules.');
     else for (const line of columns([HEADERS, ...sorted.map(cells)])) context.out(line);
-    for (const { id, unreadable, failure } of sorted) {
+    for (const row of sorted) {
+      const { id, unreadable, failure } = row;
+      await noteLeftOut(context, row);
       if (unreadable !== undefined) context.note(`Schedule ${visible(id)}: ${unreadable}`);
       if (failure !== undefined)
         context.note(
@@ -181,8 +197,45 @@ function cells(row: ScheduleRow): readonly string[] {
     row.unreadable === undefined ? timesText(row) : '?',
     next,
     `${timeText(recent.at(-1)?.firedAt)}${row.failure === undefined ? '' : ' (failed)'}`,
+    leftOut(row),
     visible(note ?? '-'),
   ];
+}
+
+/** Returns the firings that did not take place, as a cell. While it is paused, a schedule has none. */
+function leftOut({ skipped = 0, missed = 0 }: ScheduleRow): string {
+  const parts = [skipped > 0 && `${skipped} skipped`, missed > 0 && `${missed} missed`];
+  return parts.filter((part) => part !== false).join(', ') || '-';
+}
+
+/** Notes why firings did not take place, and how to change that. */
+async function noteLeftOut(context: CliContext, row: ScheduleRow): Promise<void> {
+  const { id, givenId, skipped = 0, missed = 0 } = row;
+  const name = visible(givenId ?? id);
+  const change = (option: readonly string[]): string =>
+    nextCommandAbout(context, ['schedule update', givenId ?? id, ...option]);
+  if (skipped > 0) {
+    const overlap = await withSchedules(context, async (schedules) => {
+      return await schedules.describe(id).then(
+        (details) => details.overlap,
+        () => null,
+      );
+    });
+    const fix =
+      overlap === 'skip'
+        ? ` Let the next one wait instead with: ${change(['--overlap', 'buffer_one'])}`
+        : overlap === 'buffer_one'
+          ? ` Only one waits for it; let all wait with: ${change(['--overlap', 'buffer_all'])}`
+          : '';
+    context.note(
+      `Schedule ${name}: ${formatCount(skipped, 'firing')} skipped, because an earlier one had not ended.${fix}`,
+    );
+  }
+  if (missed > 0) {
+    context.note(
+      `Schedule ${name}: ${formatCount(missed, 'firing')} missed, because the server was down for longer than it catches up. Catch up longer with: ${change(['--catch-up', '1d'])}`,
+    );
+  }
 }
 
 function timeText(iso: string | undefined): string {
@@ -249,13 +302,13 @@ interface ScheduleCommandOptions extends RunSettingOptions {
   readonly message: readonly string[];
   readonly agent?: string;
   readonly cron?: string;
-  /** Milliseconds. */
-  readonly every?: number;
+  /** A duration as it was given, which errors name. */
+  readonly every?: Duration;
   readonly timeZone?: string;
   readonly to?: string;
   readonly overlap?: string;
-  /** Milliseconds. */
-  readonly catchUp?: number;
+  /** A duration as it was given. */
+  readonly catchUp?: Duration;
   readonly arg?: JsonObject;
 }
 
@@ -304,7 +357,7 @@ async function checkNamedAgent(
 }
 
 /** Runs `work` with the schedules of the server. Throws a `UsageError` for invalid input. */
-async function withSchedules<T>(
+export async function withSchedules<T>(
   context: CliContext,
   work: (schedules: Schedules) => Promise<T>,
 ): Promise<T> {
@@ -335,5 +388,9 @@ function asOptions(text: string): string {
       /^message: expected text, got an empty string$/m,
       'MESSAGE: expected the message of each firing, got none',
     )
-    .replace(/^message: /m, 'MESSAGE: ');
+    .replace(/^message: /m, 'MESSAGE: ')
+    .replace(/(; for an interval(?: of seconds)?), give every: /, '$1, give --every ')
+    .replace(/; give timeZone (?=".*instead$)/m, '; give --time-zone ')
+    .replace('only with cron, because every counts', 'only with --cron, because --every counts')
+    .replace(/; omit it, or use cron$/m, '; omit it, or use --cron');
 }

@@ -77,7 +77,7 @@ function presentOptions(
     id,
     ...(cron !== undefined && { cron }),
     ...(everyMs !== undefined && { every: everyMs }),
-    ...(timeZone !== undefined && { timeZone }),
+    ...(timeZone !== undefined && everyMs === undefined && { timeZone }),
     ...(overlap !== 'terminate_other' && { overlap }),
     ...(policies.catchupWindow > 0 && { catchUp: policies.catchupWindow }),
   };
@@ -236,7 +236,8 @@ export interface Schedules {
   resume(id: string, options?: ScheduleNote): Promise<void>;
   /**
    * Fires now, even while the schedule is paused. Two triggers within a second count as one firing.
-   * `overlap` applies to this firing only; default `allow_all`. Rejects with a `NoScheduleError`
+   * `overlap` applies to this firing only; default: that of the schedule, so the server may skip the
+   * firing, or let it wait; `describe` says how many it has skipped. Rejects with a `NoScheduleError`
    * (`no_schedule`).
    *
    * @example
@@ -244,7 +245,7 @@ export interface Schedules {
    * import { createClient } from 'perdure';
    *
    * await using client = await createClient();
-   * await client.schedule.trigger('nightly', { overlap: 'skip' });
+   * await client.schedule.trigger('nightly', { overlap: 'allow_all' });
    * ```
    */
   trigger(id: string, options?: { readonly overlap?: Overlap }): Promise<void>;

@@ -10,13 +10,18 @@ import {
   duration,
 } from '../../validation/check-options.js';
 
-/** What happens when a firing is due and the previous one has not ended. */
+/**
+ * What happens when a firing is due and an earlier one has not ended. Temporal does not count runs that
+ * `allow_all` has let through: no later firing is skipped, waits, or cancels because of them.
+ */
 export type Overlap = keyof typeof OVERLAPS;
 
 /** When a schedule fires: exactly one of `cron` and `every`. */
 export interface ScheduleTimes {
   /**
-   * Five fields (minute, hour, day of month, month, day of week), or a word such as `@daily`.
+   * Five fields (minute, hour, day of month, month, day of week), or one of `@hourly`, `@daily`,
+   * `@midnight`, `@weekly`, `@monthly`, `@yearly`, and `@annually`. If it limits both the day of month
+   * and the day of week, it fires on days that fit both.
    * Required without `every`.
    */
   readonly cron?: string;
@@ -95,16 +100,21 @@ const catchUpOption = duration({
   range: 'at least 10 seconds',
 });
 
+const cronOption = expected<string>(
+  'a cron expression; write for example "0 9 * * MON-FRI"',
+  (cron) => typeof cron === 'string' && cron.trim() !== '',
+).superRefine((cron, context) => {
+  const message = cronProblem(cron);
+  if (message !== null) context.addIssue({ code: 'custom', message });
+});
+
 const scheduleOptions = z
   .strictObject({
     id: expected(
       `a text of 1 to ${MAX_ID_CHARACTERS} characters`,
       (id) => typeof id === 'string' && id.trim() !== '' && id.length <= MAX_ID_CHARACTERS,
     ),
-    cron: expected(
-      'a cron expression; write for example "0 9 * * MON-FRI"',
-      (cron) => typeof cron === 'string' && cron.trim() !== '',
-    ).optional(),
+    cron: cronOption.optional(),
     every: everyOption.optional(),
     timeZone: expected(
       'a time zone; give a name such as "Europe/Berlin", or omit it for UTC',
@@ -121,7 +131,11 @@ const scheduleOptions = z
   .refine(
     ({ cron, every }) => (cron === undefined) !== (every === undefined),
     'expected either cron, e.g. "0 9 * * MON-FRI", or every, e.g. "1 hour"',
-  );
+  )
+  .refine(({ every, timeZone }) => every === undefined || timeZone === undefined, {
+    path: ['timeZone'],
+    error: 'expected only with cron, because every counts from 1970 in UTC; omit it, or use cron',
+  });
 
 /**
  * Throws an `InputError` with a line for each fault of a schedule's options. The server alone
@@ -173,4 +187,77 @@ function isTimeZone(timeZone: unknown): boolean {
   } catch {
     return false;
   }
+}
+
+const FIELDS = 'minute, hour, day of month, month, day of week';
+const WORDS = ['@hourly', '@daily', '@midnight', '@weekly', '@monthly', '@yearly', '@annually'];
+const MONTHS = 'JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC'.split(' ');
+/** The days of each month, of February in a leap year. */
+const DAYS = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+
+/**
+ * Returns what is wrong with a cron expression, or null: it has other than five fields, or it never fires.
+ * The server checks the values of the fields. It would read six fields as those of a year, and not of seconds.
+ */
+export function cronProblem(cron: string): string | null {
+  const fields = cron.trim().split(/\s+/);
+  const [first = '', second = '', day = '', month = ''] = fields;
+  if (first.startsWith('@')) return wordProblem(first, second, fields.length);
+  if (/^(?:CRON_)?TZ=/.test(first)) {
+    return `expected five fields without a time zone; give timeZone "${first.replace(/^.*=/, '')}" instead`;
+  }
+  if (cron.includes('#')) return 'expected five fields without a comment; omit it';
+  if (fields.length === 6 || fields.length === 7) return tooManyProblem(first, fields.length);
+  if (fields.length !== 5) {
+    return `expected five fields (${FIELDS}) or a word such as @daily; write for example "0 9 * * MON-FRI"`;
+  }
+  const least = leastDay(day);
+  const months = monthsIn(month);
+  if (least === null || months === null) return null;
+  if (months.some((number) => least <= (DAYS[number - 1] ?? 0))) return null;
+  return `expected a day that its months have, because it never fires; correct the day of month ${day} or the month ${month}`;
+}
+
+function wordProblem(word: string, next: string, count: number): string | null {
+  if (count === 1 && WORDS.includes(word)) return null;
+  if (word.toLowerCase() === '@every') {
+    return `expected five fields or a word such as @daily; for an interval, give every: "${next || '1 hour'}"`;
+  }
+  return `expected five fields, or one of ${WORDS.join(', ')}; write for example @daily`;
+}
+
+function tooManyProblem(first: string, count: number): string {
+  const [, step] = /^\*\/(\d{1,5})$/.exec(first) ?? [];
+  return `expected five fields (${FIELDS}) and no seconds or years, of which it has ${count}; for an interval of seconds, give every: "${step ?? '10'} seconds"`;
+}
+
+/** Returns the first day that a field of days names; null if it cannot be read here. */
+function leastDay(field: string): number | null {
+  const starts = field.split(',').map((part) => {
+    const [, start = ''] = /^(\*|\d{1,2})(?:-\d{1,2})?(?:\/\d{1,2})?$/.exec(part) ?? [];
+    return start === '*' ? 1 : Number(start || Number.NaN);
+  });
+  const least = Math.min(...starts);
+  return Number.isInteger(least) && least >= 1 && least <= 31 ? least : null;
+}
+
+/** Returns the months that a field names, from 1; null if it cannot be read here. */
+function monthsIn(field: string): readonly number[] | null {
+  const months: number[] = [];
+  for (const part of field.split(',')) {
+    const [, start = '', end, step] =
+      /^(\*|\d{1,2}|[a-z]{3})(?:-(\d{1,2}|[a-z]{3}))?(?:\/(\d{1,2}))?$/i.exec(part) ?? [];
+    const from = start === '*' ? 1 : monthOf(start);
+    const open = start === '*' || step !== undefined ? 12 : from;
+    const until = end === undefined ? open : monthOf(end);
+    const by = Number(step ?? 1);
+    if (from === null || until === null || by < 1) return null;
+    for (let month = from; month <= until; month += by) months.push(month);
+  }
+  return months.length === 0 ? null : months;
+}
+
+function monthOf(text: string): number | null {
+  const number = /^\d/.test(text) ? Number(text) : MONTHS.indexOf(text.toUpperCase()) + 1;
+  return number >= 1 && number <= 12 ? number : null;
 }

@@ -56,6 +56,9 @@ interface SchedulePlace {
   readonly config: { readonly agents: readonly KnownAgent[] } | null | undefined;
 }
 
+/** A change of a schedule that was read just before. */
+type Act = (handle: ScheduleHandle, description: ScheduleDescription) => Promise<void>;
+
 export function createSchedules(client: Client, place: SchedulePlace): Schedules {
   const { taskQueue, by } = place;
   const handleOf = (id: string): ScheduleHandle => client.schedule.getHandle(id);
@@ -64,9 +67,9 @@ export function createSchedules(client: Client, place: SchedulePlace): Schedules
     return await readSchedule(client, id, described);
   };
   /** Acts on a schedule of perdure; another program's schedule stays as it is. */
-  const acting = async (id: string, act: (handle: ScheduleHandle) => Promise<void>) => {
+  const acting = async (id: string, act: Act) => {
     const { description } = await found(id);
-    await whenFound(id, act(handleOf(description.scheduleId)));
+    await whenFound(id, act(handleOf(description.scheduleId), description));
   };
   return {
     async create(given) {
@@ -120,8 +123,10 @@ export function createSchedules(client: Client, place: SchedulePlace): Schedules
     },
     async trigger(id, options = {}) {
       assertActOptions('trigger', options);
-      const policy = overlapPolicy(options.overlap ?? 'allow_all');
-      await acting(id, (handle) => handle.trigger(policy));
+      const { overlap } = options;
+      const given = overlap === undefined ? undefined : overlapPolicy(overlap);
+      // Without a policy, the SDK sends `ALLOW_ALL`, whose runs no later firing sees.
+      await acting(id, (handle, { policies }) => handle.trigger(given ?? policies.overlap));
     },
     async backfill(id, options) {
       assertActOptions('backfill', options);
@@ -227,7 +232,7 @@ async function create(client: Client, given: ScheduleOptions, taskQueue: string)
 
 function refusedCreate(error: unknown, { id, cron }: ScheduleOptions): unknown {
   if (error instanceof ScheduleAlreadyRunning) {
-    const message = `id: schedule ${visible(id)} already exists; delete it, or choose another id`;
+    const message = `id: schedule ${visible(id)} already exists; update or delete it, or choose another id`;
     return new InputError(message, { cause: error });
   }
   // The SDK throws a TypeError if the server rejects a spec.

@@ -53,6 +53,13 @@ export interface ScheduleRow extends RecordedTimes {
   readonly nextAt: readonly string[];
   /** The newest firings, oldest first. */
   readonly recent: readonly Firing[];
+  /** Firings skipped because an earlier one had not ended. Absent if the schedule could not be read. */
+  readonly skipped?: number;
+  /**
+   * Firings missed because the server was down for longer than `catchUp`. Absent if the schedule could
+   * not be read.
+   */
+  readonly missed?: number;
   /**
    * Why the newest firing of a schedule with `to` has failed, so that the run did not get its message.
    * Absent if it was sent, or is still on its way.
@@ -87,6 +94,8 @@ export interface ScheduleDetails extends ScheduleRow {
   readonly fired: number;
   /** Firings skipped because the previous one had not ended. */
   readonly skipped: number;
+  /** Firings that wait until an earlier one has ended. */
+  readonly buffered: number;
   /** Firings missed because the server was down for longer than `catchUp`. */
   readonly missed: number;
 }
@@ -167,6 +176,8 @@ export function scheduleRow(
     note: state.note === undefined || state.note === '' ? null : state.note,
     nextAt: info.nextActionTimes.map((time) => time.toISOString()),
     recent: info.recentActions.map(firing),
+    skipped: info.numActionsSkippedOverlap,
+    missed: info.numActionsMissedCatchupWindow,
   };
 }
 
@@ -191,6 +202,7 @@ export function scheduleDetails(
     fired: info.numActionsTaken,
     skipped: info.numActionsSkippedOverlap,
     missed: info.numActionsMissedCatchupWindow,
+    buffered: Number(description.raw.info?.bufferSize ?? 0),
   };
 }
 

@@ -1,0 +1,113 @@
+import type { Command as Entry } from 'commander';
+
+/**
+ * What people call an option, by its words: the options that it may mean, of which a command has one. A
+ * text after a blank is a value.
+ */
+export const SYNONYMS: Readonly<Record<string, readonly string[]>> = {
+  'reason note comment why because explanation': ['--note'],
+  'message text msg m': ['--note'],
+  'name run-id workflow-id': ['--id'],
+  'user who author actor': ['--by'],
+  'yes y force confirm': ['--yes'],
+  'steps max-steps max-turns': ['--limit steps=N', '--add steps=N'],
+  'timeout max-time time-limit': ['--limit wall=10m', '--add wall=10m'],
+  'tokens max-tokens': ['--limit tokens=N', '--add tokens=N'],
+  'cost max-cost budget': ['--limit cost-usd=N', '--add cost-usd=N'],
+  'background async no-follow d': ['--detach'],
+  'args params param': ['--arg NAME=VALUE', '--arguments'],
+  'arguments input': ['--arguments', '--arg NAME=VALUE', '--input'],
+  'answer value': ['--result'],
+  'file image attachment': ['--attach'],
+  'temperature model-setting': ['--setting temperature=N'],
+  'label labels tags': ['--tag'],
+  'interval period': ['--every'],
+  'tz timezone': ['--time-zone'],
+  'queue tasks': ['--task-queue'],
+  'host server url': ['--address'],
+  ns: ['--namespace'],
+  'output o': ['--out'],
+  'format output-json': ['--json'],
+  'limit count n': ['--max'],
+};
+
+/** Operands that people give as options, by the name of the operand. */
+export const OPERANDS: Readonly<Record<string, string>> = {
+  'message text msg m prompt input': 'message',
+  'answer text message msg m reason note': 'text',
+  'id run run-id': 'id',
+  'agent name': 'agent',
+  'request request-id': 'request',
+};
+
+/** The words for a text that goes with an act. Only some acts take one. */
+const NOTE_WORDS = 'reason note comment why because explanation message'.split(' ');
+const SEND = 'send the model a message with the command send';
+const NO_REASON = 'it takes no reason: your name (--by) and the time are recorded';
+const NOTES: Readonly<Record<string, string>> = {
+  approve: `an approval has no note; deny has one. To say more, ${SEND}`,
+  edit: `an edit has no note; deny has one. To say more, ${SEND}`,
+  cancel: NO_REASON,
+  close: NO_REASON,
+  limits: NO_REASON,
+  revoke: NO_REASON,
+  undo: NO_REASON,
+  pause: `${NO_REASON}. To say more, ${SEND}`,
+  resume: `${NO_REASON}. To say more, ${SEND}`,
+};
+
+const UNKNOWN = /^(error: unknown option '--?([^'=]+)(?:=[^']*)?')/;
+
+/** Decisions that need arguments have a command of their own. */
+const OWN_COMMANDS: Readonly<Record<string, string>> = {
+  raise: 'raise a limit with the command limits: RUN --add NAME=N',
+  edit: 'change the arguments with the command edit: RUN REQUEST --arguments JSON',
+};
+
+const DECISION = /^error: option '--as <decision>' argument '([a-z]+)' is invalid/;
+
+/**
+ * Returns an error of the command line with the option that an unknown one means, where words mean the same
+ * and their letters differ, or with the command that makes a decision. Any other error stays as it is.
+ */
+export function withOptionHint(message: string, entry: Entry): string {
+  const [, decision = ''] = DECISION.exec(message) ?? [];
+  const command = Object.hasOwn(OWN_COMMANDS, decision) ? OWN_COMMANDS[decision] : undefined;
+  if (command !== undefined) return `${message.trimEnd()}\n(${command})`;
+  const [, error = '', word = ''] = UNKNOWN.exec(message) ?? [];
+  if (error === '') return message;
+  const hint = hintFor(word.toLowerCase(), entry);
+  return hint === null ? message : `${error}\n(${hint})`;
+}
+
+function hintFor(word: string, entry: Entry): string | null {
+  const own = SYNONYM_OF.get(word)?.find((flag) => hasOption(entry, flag.split(' ')[0] ?? ''));
+  if (own !== undefined) return `Did you mean ${own}?`;
+  const operand = entry.registeredArguments.find((argument) =>
+    OPERAND_OF.get(word)?.includes(argument.name()),
+  );
+  if (operand !== undefined) {
+    const name = operand.name();
+    return `The ${name} is no option: give it as ${operand.variadic ? `${name.toUpperCase()} after the other operands` : name.toUpperCase()}`;
+  }
+  return NOTE_WORDS.includes(word) ? (NOTES[entry.name()] ?? null) : null;
+}
+
+function hasOption(entry: Entry, flag: string): boolean {
+  if (entry.options.some(({ long }) => long === flag)) return true;
+  return entry.parent !== null && hasOption(entry.parent, flag);
+}
+
+/** Returns the values of a table by each word of their keys. */
+function byWord<T>(table: Readonly<Record<string, T>>): ReadonlyMap<string, readonly T[]> {
+  const found = new Map<string, T[]>();
+  for (const [words, value] of Object.entries(table)) {
+    for (const word of words.split(' ')) found.set(word, [...(found.get(word) ?? []), value]);
+  }
+  return found;
+}
+
+const OPERAND_OF = byWord(OPERANDS);
+const SYNONYM_OF = new Map(
+  [...byWord(SYNONYMS)].map(([word, flags]) => [word, flags.flat()] as const),
+);

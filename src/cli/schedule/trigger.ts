@@ -1,0 +1,128 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Schedules } from '../../client/schedule/methods.js';
+import type { Overlap } from '../../client/schedule/options.js';
+import type { ScheduleDetails } from '../../client/schedule/view.js';
+import { visible } from '../../core/state/summaries.js';
+import type { CliContext, Command } from '../context.js';
+import { withOptions } from '../input/options.js';
+import { nextCommandAbout, nextCommandOf } from '../reports/next-command.js';
+import { ID, report, withSchedules } from './commands.js';
+
+interface ScheduleTriggerOptions {
+  readonly id: string;
+  readonly overlap?: Overlap;
+}
+
+/** How long the server may take to act on a trigger before the command says only what may happen. */
+const PATIENCE_MS = 3_000;
+const READ_EVERY_MS = 100;
+
+/** What the server did on a trigger; null if that was not seen. */
+type Firing = 'fired' | 'skipped' | 'waits' | null;
+
+/** A schedule before and after a trigger. */
+interface Triggered {
+  readonly before: ScheduleDetails;
+  readonly after: ScheduleDetails;
+  readonly overlap: ScheduleDetails['overlap'];
+}
+
+/** `schedule trigger ID`: fires a schedule now, even if it is paused. */
+export const triggerSchedule: Command<ScheduleTriggerOptions> = {
+  declare: (entry) => withOptions(entry.argument(...ID), 'overlap'),
+  async run(context, { id, overlap }) {
+    const triggered = await withSchedules(
+      context,
+      async (schedules) => await trigger(schedules, id, overlap),
+    );
+    const firing = triggered && firingOf(triggered);
+    const run = firing === 'fired' ? triggered?.after.recent.at(-1)?.id : undefined;
+    const fields = { triggered: firing !== 'skipped', firing, ...(run !== undefined && { run }) };
+    return report(context, { id, text: firingText(context, id, triggered), fields });
+  },
+};
+
+/**
+ * Triggers a schedule, and waits a moment until its description shows what the server did. Null if the
+ * schedule cannot be read here; it is triggered nevertheless.
+ */
+async function trigger(
+  schedules: Schedules,
+  id: string,
+  given: Overlap | undefined,
+): Promise<Triggered | null> {
+  const read = async () => await schedules.describe(id).catch(() => null);
+  const before = await read();
+  await schedules.trigger(id, given === undefined ? {} : { overlap: given });
+  const until = performance.now() + PATIENCE_MS;
+  for (;;) {
+    const after = await read();
+    if (before === null || after === null) return null;
+    const triggered = { before, after, overlap: given ?? before.overlap };
+    if (firingOf(triggered) !== null || performance.now() > until) return triggered;
+    await pause(READ_EVERY_MS);
+  }
+}
+
+/** Returns what the server did. Two changes at once may be about another firing, so they say nothing. */
+function firingOf({ before, after }: Triggered): Firing {
+  const changes = [
+    after.fired > before.fired && 'fired',
+    after.skipped > before.skipped && 'skipped',
+    after.buffered > before.buffered && 'waits',
+  ] as const;
+  const [first, second] = changes.filter((change) => change !== false);
+  return first === undefined || second !== undefined ? null : first;
+}
+
+function firingText(context: CliContext, id: string, triggered: Triggered | null): string {
+  const list = nextCommandOf(context, ['schedule', 'list']);
+  if (triggered === null) return `fires now. See its last firing with: ${list}`;
+  const { before, after, overlap } = triggered;
+  const firing = firingOf(triggered);
+  if (firing === 'skipped') {
+    const beside = nextCommandAbout(context, ['schedule trigger', id, '--overlap', 'allow_all']);
+    return `is not fired: the firing was skipped, because ${skippedFor(triggered)}. Fire it beside that with: ${beside}`;
+  }
+  if (firing === 'waits') return waitingText(triggered);
+  const newest = after.recent.at(-1)?.id;
+  // The time of a firing, in seconds, is a part of the id of its run.
+  const isTwice = firing === 'fired' && before.recent.some(({ id: run }) => run === newest);
+  const fires = isTwice
+    ? 'has fired within this second already.'
+    : `fires now${firing === null ? unlessText(after, overlap) : ''}.`;
+  const { to } = after;
+  if (to !== null) {
+    return `${fires} It sends its message to run ${visible(to)}, if that is open. See whether it was sent with: ${list}`;
+  }
+  const run = firing === 'fired' ? newest : undefined;
+  return run === undefined
+    ? `${fires} List its runs with: ${nextCommandOf(context, ['list', '--id-prefix', id])}`
+    : `${fires} Its run is ${visible(run)}; follow it with: ${nextCommandAbout(context, ['attach', run])}`;
+}
+
+/** Returns what may have kept a schedule from firing, if it was not seen to fire. */
+function unlessText(after: ScheduleDetails, overlap: Triggered['overlap']): string {
+  const why = overlap === 'allow_all' ? '' : ` or ${earlierOf(after).is} not ended`;
+  return `, unless it has fired within this second${why}`;
+}
+
+/** Returns the earlier firing as the beginning of a sentence, which `ended` completes. */
+function earlierOf({ to, running }: ScheduleDetails): { readonly is: string } {
+  const noun = to === null ? 'run' : 'message';
+  const [run] = running;
+  return { is: run === undefined ? `an earlier ${noun} has` : `${noun} ${visible(run)} has` };
+}
+
+function skippedFor({ before, after, overlap }: Triggered): string {
+  const why = `${earlierOf(after).is} not ended`;
+  const isFull = overlap === 'buffer_one' && before.buffered > 0;
+  return isFull ? `${why} and another firing waits for its end` : why;
+}
+
+function waitingText({ before, after, overlap }: Triggered): string {
+  const { is } = earlierOf(after);
+  if (overlap === 'cancel_other') return `fires when ${is} ended, which is being canceled.`;
+  if (before.buffered === 0) return `fires when ${is} ended.`;
+  return `fires when ${is.replace(/ has$/, '')} and the firings before it have ended.`;
+}

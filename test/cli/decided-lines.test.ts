@@ -1,0 +1,41 @@
+import { expect, test } from 'vitest';
+import { decidedLines } from '../../src/cli/run-view/status-lines.js';
+import { actorText, recordedName } from '../../src/core/state/summaries.js';
+
+const ANN = 'unverified:os-user:ann';
+
+test('a refused decision has its reason in lines of its own, and no row is wider for it', () => {
+  const refused = `arguments: expected arguments of pay, got others\n- to: missing\n- from: unknown; ${'omit it '.repeat(12)}`;
+  const edit = {
+    id: 'd1',
+    what: 'resolve',
+    as: 'edit',
+    request: 'r1',
+    call: 'call_1',
+    by: ANN,
+    at: 0,
+  } as const;
+  const decisions = [
+    { ...edit, refused },
+    { ...edit, as: 'approve' as const },
+  ];
+  const lines = decidedLines({ decisions }, 70);
+  expect(lines[0]).toMatch(/^\S+  edit r1 \(call_1\)     by os-user:ann \(not verified\)$/);
+  expect(lines[1]).toMatch(/^ {10}refused: arguments: expected arguments of pay, got others/);
+  expect(lines.at(-1)).toMatch(/^\S+  approve r1 \(call_1\)  by os-user:ann/);
+  expect(lines.join(' ')).toContain('omit it');
+  expect(Math.max(...lines.map(({ length }) => length))).toBeLessThanOrEqual(70);
+  const texts = lines.slice(1, -1).map((line) => line.trim());
+  expect(texts.join(' ')).toContain(
+    refused.replaceAll('\n- to', ' to').replaceAll('\n- ', '; ').trim(),
+  );
+});
+
+test('a name that is shown leads to the person who is recorded, and to no one else', () => {
+  expect(actorText({ by: ANN })).toBe('os-user:ann (not verified)');
+  expect(actorText({ by: 'ann' })).toBe('ann');
+  expect(recordedName('os-user:ann', [ANN])).toBe(ANN);
+  expect(recordedName('os-user:ann (not verified)', [ANN])).toBe(ANN);
+  expect(recordedName('os-user:ann', [ANN, 'os-user:ann'])).toBe('os-user:ann');
+  expect(recordedName('os-user:ann', ['bob'])).toBe('os-user:ann');
+});

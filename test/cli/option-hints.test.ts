@@ -1,0 +1,54 @@
+import { describe, expect, test } from 'vitest';
+import { declaredCommands } from '../../scripts/reference/commands.js';
+import { OPERANDS, SYNONYMS } from '../../src/cli/input/option-hints.js';
+import { OPTIONS } from '../../src/cli/input/options.js';
+import { commandLine } from '../support/command.js';
+
+const command = await commandLine();
+
+describe('an option under another name', () => {
+  test.each([
+    ['deny x r1 --reason no', '(Did you mean --note?)'],
+    ['deny x r1 --reason=no', '(Did you mean --note?)'],
+    ['deny x r1 --message no', '(Did you mean --note?)'],
+    ['resolve x r1 --as abandon --reason no', '(Did you mean --note?)'],
+    ['resolve x r1 --as raise', '(raise a limit with the command limits: RUN --add NAME=N)'],
+    ['resolve x r1 --as edit', '(change the arguments with the command edit: RUN REQUEST'],
+    ['approve x r1 --note fine', '(an approval has no note; deny has one.'],
+    ['approve x r1 --reason fine', 'with the command send)'],
+    ['cancel x --reason late', '(it takes no reason: your name (--by) and the time are recorded)'],
+    ['pause x --reason late', '(it takes no reason: '],
+    ['run files --message hello', '(The message is no option: give it as MESSAGE after'],
+    ['send x -m hello', '(The message is no option: give it as MESSAGE after'],
+    ['run --agent files hello', '(The agent is no option: give it as AGENT)'],
+    ['answer x r1 --text yes', '(The text is no option: give it as TEXT after'],
+    ['run files hello --steps 3', '(Did you mean --limit steps=N?)'],
+    ['run files hello --name x', '(Did you mean --id?)'],
+    ['list --limit 3', '(Did you mean --max?)'],
+    ['schedule create x hello --tz UTC', '(Did you mean --time-zone?)'],
+    ['list --queue x', '(Did you mean --task-queue?)'],
+    ['run files hello --limti steps=3', '(Did you mean --limit?)'],
+  ])('perdure %s', async (line, hint) => {
+    const { code, stderr } = await command.here(line.split(' ')).ended;
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(hint) as unknown });
+  });
+
+  test('is named with --json, too', async () => {
+    const words = ['deny', 'x', 'r1', '--reason', 'no', '--json'];
+    const { stdout } = await command.here(words).ended;
+    expect(JSON.parse(stdout)).toEqual({
+      code: 'usage',
+      error: "unknown option '--reason'\n(Did you mean --note?)",
+    });
+  });
+});
+
+test('every option and operand that a hint names exists', async () => {
+  const flags = new Set(Object.values(OPTIONS).map((one) => one.flags.split(' ')[0]));
+  for (const name of Object.values(SYNONYMS).flat()) expect(flags).toContain(name.split(' ')[0]);
+  const entries = (await declaredCommands()).map(({ entry }) => entry);
+  const operands = new Set(
+    entries.flatMap((entry) => entry.registeredArguments.map((one) => one.name())),
+  );
+  for (const name of Object.values(OPERANDS)) expect(operands).toContain(name);
+});

@@ -1,0 +1,148 @@
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { limits } from '../../src/cli/commands/limits.js';
+import { attach, fork } from '../../src/cli/commands/run.js';
+import { send } from '../../src/cli/commands/send.js';
+import { status } from '../../src/cli/commands/status.js';
+import type { Command } from '../../src/cli/context.js';
+import { defineGraph } from '../../src/graphs/define-graph.js';
+import { replyCall, replyText } from '../../src/testing/replies.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { ToolError } from '../../src/tools/errors.js';
+import { untilStatus } from '../support/conversation.js';
+import { runInProcess, type CommandOutput } from '../support/in-process.js';
+import { createRig, type Rig } from '../support/rig.js';
+
+let rig: Rig;
+let isFixed = false;
+let looks = 0;
+
+const look = defineTool({
+  name: 'look',
+  description: 'looks',
+  input: z.object({ at: z.number() }),
+  effect: 'read',
+  execute: ({ at }) => `seen ${at}`,
+});
+/** Fails at each of its attempts. */
+const retried = defineGraph({
+  name: 'retried',
+  state: z.object({ text: z.string() }),
+  messageTo: 'text',
+  nodes: ({ run }) => ({
+    sum: run({
+      attempts: 4,
+      run: async () => {
+        throw new Error('the ledger is closed. Ask ann for the key.\nAnd more');
+      },
+    }),
+  }),
+}).wire({ start: 'sum', edges: { sum: 'end' } });
+/** It fails until it is fixed. */
+const failing = defineGraph({
+  name: 'failing',
+  state: z.object({ text: z.string(), answer: z.string().optional() }),
+  messageTo: 'text',
+  answerFrom: 'answer',
+  nodes: ({ run }) => ({
+    load: run({ run: async () => ({}) }),
+    book: run({
+      attempts: 1,
+      run: async ({ text }) => {
+        if (!isFixed) throw new ToolError('the ledger is closed');
+        return { answer: `booked ${text}` };
+      },
+    }),
+  }),
+}).wire({ start: 'load', edges: { load: 'book', book: 'end' } });
+
+beforeAll(async () => {
+  rig = await createRig();
+  const looker = { instructions: 'x', model: 'm', tools: [look] };
+  await rig.worker(
+    [
+      defineAgent({ name: 'looker', ...looker }),
+      defineAgent({ name: 'thrifty', ...looker, limits: { run: { steps: 3 } } }),
+      failing,
+      retried,
+    ],
+    {
+      models: {
+        m: {
+          call: async ({ tools }) =>
+            tools.length > 0 ? replyCall('look', { at: (looks += 1) }) : replyText('so far'),
+        },
+      },
+    },
+  );
+});
+afterAll(async () => await rig.close());
+
+async function does<Options>(what: Command<Options>, options: Options): Promise<CommandOutput> {
+  return await runInProcess(what, options, {
+    address: inject('temporalAddress'),
+    taskQueue: rig.taskQueue,
+    home: rig.home,
+  });
+}
+
+describe('a turn that a limit has stopped', () => {
+  test('names the limit of the start of a task run, and a fork that goes on', async () => {
+    const { workflowId: id } = await rig.start({
+      agent: 'looker',
+      message: 'go',
+      limits: { steps: 2 },
+    });
+    const end = await does(attach, { id, wait: true });
+    expect(end.code).toBe(6);
+    expect(end.stderr).toMatch(
+      /^limit steps: \d of 2 used by the turn; set when the run was started\. Go on in a new run, which counts anew, with: .* fork run-\S+ MESSAGE/m,
+    );
+    expect((await does(status, { id })).stdout).toMatch(
+      /^limit +limit steps: \d of 2 used by the turn/m,
+    );
+    const forked = await does(fork, { run: id, message: ['and', 'now'], wait: true });
+    expect(forked.stderr).toMatch(/limit steps: .* the default\./);
+  });
+
+  test('names the limit of the whole open run, and the command that raises it', async () => {
+    const handle = await rig.start({ agent: 'thrifty', message: 'go', open: true });
+    const id = handle.workflowId;
+    await untilStatus(handle, 'waiting_message');
+    const { stdout } = await does(status, { id });
+    expect(stdout).toMatch(
+      /limit run\.steps: \d of 3 used by the whole run; set by agent thrifty\. Raise it before the next message with: .* limits run-\S+ --add run\.steps=3/,
+    );
+    await does(limits, { id, add: { run: { steps: 3 } }, by: 'ann' });
+    const more = await does(send, { id, message: ['more'], wait: true });
+    expect(more.stderr).toMatch(/limit run\.steps: \d of 6 used by the whole run; set by ann/);
+  });
+});
+
+test('a node that is tried again says why it failed, in the status and while it is followed', async () => {
+  const { workflowId: id } = await rig.start({ agent: 'retried', message: 'a table' });
+  const following = does(attach, { id, wait: true });
+  await expect
+    .poll(async () => (await does(status, { id })).stdout, { interval: 100, timeout: 9_000 })
+    .toMatch(/^doing +node:sum \(.*attempt [2-4].*, after: the ledger is closed\)$/m);
+  const { stderr } = await following;
+  expect(stderr).toMatch(/^… node:sum: attempt [2-4], after: the ledger is closed$/m);
+  expect(stderr).toMatch(
+    /^After a fix, begin at the node that failed, in a new run, with: .* fork run-\S+ --node sum/m,
+  );
+});
+
+test('the status of a run whose node has failed names the fork that begins there, which works', async () => {
+  const handle = await rig.start({ agent: 'failing', message: 'a table' });
+  const id = handle.workflowId;
+  await handle.result().catch(() => undefined);
+  const { stdout } = await does(status, { id });
+  expect(stdout).toMatch(
+    /fork run-\S+ --node book.* begin at the node that failed, in a new run, after a fix/,
+  );
+  isFixed = true;
+  const forked = await does(fork, { run: id, message: [], node: { node: 'book' }, wait: true });
+  expect(forked.stdout).toBe('booked a table');
+  expect(forked.stderr).not.toContain('--node');
+});

@@ -1,0 +1,104 @@
+import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
+import { z } from 'zod';
+import { approve, deny, undo } from '../../src/cli/commands/approve.js';
+import { inbox } from '../../src/cli/commands/list.js';
+import { status } from '../../src/cli/commands/status.js';
+import type { Command } from '../../src/cli/context.js';
+import { requestView } from '../../src/http/views.js';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { runInProcess, type CommandOutput } from '../support/in-process.js';
+import { createDesk, type Desk } from '../support/requests.js';
+
+let desk: Desk;
+
+const refund = defineTool({
+  name: 'refund',
+  description: 'Refunds.',
+  effect: 'keyed',
+  repeat: 'allow',
+  input: z.object({ order: z.number(), euros: z.number() }),
+  approval: 'always',
+  describe: ({ order, euros }) => `refund ${euros} € to order ${order}`,
+  execute: () => {
+    desk.did('refund');
+    return 'ok';
+  },
+  undo: () => desk.did('undo'),
+});
+
+beforeAll(async () => {
+  desk = await createDesk();
+  await desk.work([
+    defineAgent({ name: 'clerk', instructions: 'x', model: 'script', tools: [refund] }),
+  ]);
+});
+afterAll(async () => await desk.close());
+
+async function type<Options>(
+  command: Command<Options>,
+  options: Options,
+  how: { readonly json?: boolean } = {},
+): Promise<CommandOutput> {
+  const { home, taskQueue } = desk.rig;
+  return await runInProcess(command, options, {
+    address: inject('temporalAddress'),
+    home,
+    taskQueue,
+    ...how,
+  });
+}
+
+/** An open run that has refunded, and whose undo waits for approval. */
+async function undoing(): Promise<{ readonly id: string; readonly digest: string }> {
+  desk.reset();
+  desk.script([{ refund: { order: 17, euros: 80 } }, 'Refunded.']);
+  const handle = await desk.rig.start({ agent: 'clerk', message: 'go', open: true });
+  const id = handle.workflowId;
+  await desk.statusWhere(handle, ({ pending }) => pending.length === 1);
+  await desk.decide(handle, { as: 'approve' });
+  await desk.statusWhere(handle, (now) => now.status === 'waiting_message');
+  expect((await type(undo, { id })).code).toBe(0);
+  const { pending } = await desk.statusWhere(handle, (now) => now.pending.length === 1);
+  return { id, digest: pending[0]?.digest ?? '' };
+}
+
+const WHEN = /^executed call: call_1_1_0, executed in turn 1, step 1, at 20\d\d-\S+Z$/m;
+
+test('the approval of an undo says everywhere that it undoes an executed call, which, and when', async () => {
+  const { id, digest } = await undoing();
+  const shown = await type(inbox, { id, request: 'r2' });
+  const read = await type(status, { id });
+  for (const { stdout } of [shown, read]) {
+    expect(stdout).toContain('asks for: approval to UNDO a call that was executed\n');
+    expect(stdout).toContain('what: undo: refund 80 € to order 17\n');
+    expect(stdout).toMatch(WHEN);
+    expect(stdout).toContain('# undo the executed call shown above\n');
+    expect(stdout).toContain('# do not undo it; the note is recorded');
+    expect(stdout).not.toContain('execute it exactly');
+  }
+  expect(read.stdout).toContain('for a message\n');
+  expect(read.stdout).toContain('the undo of call_1_1_0 waits for request r2\n');
+  expect(read.stdout).toMatch(/undoing +waits for request r2\n/);
+  const json = JSON.parse((await type(status, { id }, { json: true })).stdout);
+  expect(json.undoable).toMatchObject([{ state: 'undoing', request: 'r2' }]);
+  expect(json.pending).toMatchObject([{ digest, undo: { turn: 1, step: 1 } }]);
+  const { asksFor, fields } = requestView(json.pending[0]);
+  expect(asksFor).toContain('UNDO');
+  expect(fields.map(([name, text]) => `${name}: ${text}`).join('\n')).toMatch(WHEN);
+  const no = await type(deny, { id, request: 'r2', digest });
+  expect(no.stderr).toMatch(
+    /deny; the executed call is not undone\. See the result with: .* status /,
+  );
+  expect(no.stderr).not.toContain('resumes');
+  const over = JSON.parse((await type(status, { id }, { json: true })).stdout);
+  expect(over.undoable[0]).not.toHaveProperty('request');
+  expect(desk.done).toEqual(['refund']);
+});
+
+test('an approved undo says that the call is undone, not that the run resumes', async () => {
+  const { id, digest } = await undoing();
+  const yes = await type(approve, { id, request: 'r2', digest });
+  expect(yes.stderr).toMatch(/approve; the call is undone\. See the result with: .* status /);
+  await vi.waitFor(() => expect(desk.done).toEqual(['refund', 'undo']), { timeout: 10_000 });
+});
