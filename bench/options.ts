@@ -1,4 +1,4 @@
-import { Command, Option } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 
 export interface BenchSettings {
   readonly quick?: boolean;
@@ -8,6 +8,8 @@ export interface BenchSettings {
   /** `measure`: after measuring everything; `kept`: from the kept results. */
   readonly report?: true | 'kept';
   readonly check?: boolean;
+  /** How often each group is measured; each row is that of its median run. */
+  readonly runs?: number;
 }
 
 /**
@@ -29,6 +31,12 @@ export function benchCommand(groups: readonly string[]): Command {
     )
     .option('--quick', 'fewer repeats: shows that the bench works, not how fast perdure is')
     .addOption(new Option('--only <group>', 'measures one group of rows').choices(groups))
+    .addOption(
+      new Option(
+        '--runs <count>',
+        'measures each group so often, and keeps the run with the median value of each row',
+      ).argParser(parseRuns),
+    )
     .option('--json <file>', 'also writes the JSON to this file')
     .option('--check', 'ends with exit code 1 if a target is missed')
     .option('--profile <folder>', 'writes CPU profiles of the workers to this folder')
@@ -41,6 +49,11 @@ export function benchCommand(groups: readonly string[]): Command {
     .allowExcessArguments(false)
     .showSuggestionAfterError()
     .addHelpText('after', '\nSide by side with other libraries: bench/peers/README.md.');
+}
+
+function parseRuns(text: string): number {
+  if (/^[1-9]\d?$/.test(text)) return Number(text);
+  throw new InvalidArgumentError('expected a whole number from 1 to 99');
 }
 
 export interface PeerSettings {

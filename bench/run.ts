@@ -7,7 +7,7 @@ import { createBench, type Bench } from './kit/bench.js';
 import { benchSettings } from './options.js';
 import { loadNow, resultsOf } from './report/results.js';
 import { keepGroup, keepResults, writeReport } from './report/write.js';
-import { isMet, type Row } from './row.js';
+import { isMet, medianRun, type Row } from './row.js';
 import { measureCallers } from './rows/callers.js';
 import { measureCancel } from './rows/cancel.js';
 import { measureCompletions } from './rows/completions.js';
@@ -64,6 +64,7 @@ const {
   profile,
   report,
   check = false,
+  runs = 1,
 } = benchSettings(process.argv.slice(2), Object.keys(GROUPS));
 if (report === 'kept') {
   console.log((await writeReport()).join('\n'));
@@ -81,7 +82,9 @@ const failed: string[] = [];
 for (const name of names) {
   console.error(`measuring ${name} …`);
   try {
-    rows.push(...((await GROUPS[name]?.(bench)) ?? []));
+    const measured: (readonly Row[])[] = [];
+    while (measured.length < runs) measured.push((await GROUPS[name]?.(bench)) ?? []);
+    rows.push(...medianRun(measured));
   } catch (error) {
     console.error(`${name} could not be measured:`, error);
     failed.push(name);

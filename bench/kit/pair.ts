@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { WorkflowHandle } from '@temporalio/client';
+import type { RunInput } from '../../src/core/input/input.js';
 import { startRun } from '../../src/updates/start.js';
 import { openingMessage, type Script } from '../conversation.js';
 import type { Bench, BenchWorker } from './bench.js';
@@ -25,17 +26,24 @@ export interface Pair {
   end(): Promise<void>;
 }
 
+/** Starts a run as every client does. */
+export async function startAgent(
+  bench: Bench,
+  taskQueue: string,
+  input: RunInput,
+): Promise<WorkflowHandle> {
+  const { id, runId } = await startRun(bench.client, input, { id: randomUUID(), taskQueue });
+  return bench.client.workflow.getHandle(id, undefined, { firstExecutionRunId: runId });
+}
+
 /** perdure and the bare loop, each in its own worker process, with the same server and settings. */
 export async function startPair(bench: Bench): Promise<Pair> {
   const perdure = await bench.worker('perdure');
   const bare = await bench.worker('bare');
   return {
-    perdure: side(perdure, async (model, script) => {
-      const place = { id: randomUUID(), taskQueue: perdure.queue };
-      const input = { agent: model, message: openingMessage(script) };
-      const { id, runId } = await startRun(bench.client, input, place);
-      return bench.client.workflow.getHandle(id, undefined, { firstExecutionRunId: runId });
-    }),
+    perdure: side(perdure, async (model, script) =>
+      startAgent(bench, perdure.queue, { agent: model, message: openingMessage(script) }),
+    ),
     bare: side(bare, (model, script) =>
       bench.client.workflow.start('bareLoop', {
         taskQueue: bare.queue,

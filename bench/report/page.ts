@@ -48,13 +48,24 @@ const ENGINES =
 
 function section({ own, peers, engines }: Measured): string {
   const parts: string[] = [];
-  if (own !== undefined) parts.push(conditions(own), targets(own.rows), misses(own.rows));
+  if (own !== undefined) parts.push(conditions(own), targets(own), misses(own.rows));
   if (peers !== undefined) {
-    parts.push('### Beside others', conditions(peers), sideBySide(peers.figures));
+    parts.push(
+      '### Beside others',
+      conditions(peers),
+      sideBySide(peers.figures),
+      measuredApart(peers),
+    );
   }
   if (engines !== undefined) {
     const { figures } = engines;
-    parts.push('### On other engines', ENGINES, conditions(engines), sideBySide(figures));
+    parts.push(
+      '### On other engines',
+      ENGINES,
+      conditions(engines),
+      sideBySide(figures),
+      measuredApart(engines),
+    );
   }
   for (const plot of PLOTS) {
     const results = drawnFrom(plot, { own, peers });
@@ -100,7 +111,8 @@ function dateOf(at: string): string {
   return new Date(at).toLocaleDateString('en-GB', style);
 }
 
-function targets(rows: readonly Row[]): string {
+function targets(results: Results): string {
+  const { rows } = results;
   if (rows.length === 0) return '';
   return table(
     ['what', 'measured', 'quartiles', 'target', 'in figures'],
@@ -111,10 +123,40 @@ function targets(rows: readonly Row[]): string {
         isMet(row) ? value : `**${value}** (missed)`,
         quartiles(row.samples),
         showBar(row.bar),
-        row.load === undefined ? row.detail : `${row.detail}; load ${row.load.toFixed(1)}`,
+        [row.detail, ...runsOf(row), ...apartOf(row, results)].join('; '),
       ];
     }),
   );
+}
+
+function runsOf({ runs }: Row): readonly string[] {
+  return runs === undefined ? [] : [`median of ${runs.length} runs: ${runs.map(show).join(', ')}`];
+}
+
+/** What a row or a figure that was measured by itself says of the time and the machine. */
+function apartOf(
+  { apart }: Pick<Row, 'apart'>,
+  whole: Pick<Results, 'at' | 'machine' | 'node'>,
+): readonly string[] {
+  if (apart === undefined) return [];
+  const said = [
+    ...(dateOf(apart.at) === dateOf(whole.at) ? [] : [dateOf(apart.at)]),
+    ...(apart.cpu === whole.machine.cpu ? [] : [apart.cpu]),
+    ...(apart.node === whole.node ? [] : [`Node ${apart.node}`]),
+    ...(apart.load === undefined ? [] : [`load ${apart.load.toFixed(1)}`]),
+  ];
+  return [said.join(', ')];
+}
+
+/** Names the lines of a table that were measured apart from the others. */
+function measuredApart(results: Results): string {
+  const named = new Map<string, Set<string>>();
+  for (const figure of results.figures) {
+    for (const when of apartOf(figure, results)) {
+      named.set(when, (named.get(when) ?? new Set<string>()).add(figure.what));
+    }
+  }
+  return [...named].map(([when, lines]) => `Apart (${when}): ${[...lines].join('; ')}.`).join(' ');
 }
 
 /** A value that only noise can make negative has no figure; a miss has the digits that show it. */

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { cpus, loadavg, release, totalmem, type as systemName } from 'node:os';
 import { isObject } from '../../src/core/text/json.js';
 import { ownVersion } from '../../src/storage/files.js';
-import type { Row, Series, Unit } from '../row.js';
+import type { MeasuredApart, Row, Series, Unit } from '../row.js';
 
 /** What one side of a comparison took. */
 export interface Figure {
@@ -13,6 +13,8 @@ export interface Figure {
   readonly value: number | string;
   readonly unit: Unit | 'per s' | '';
   readonly samples: readonly number[];
+  /** Only of a part that was measured apart from the others. */
+  readonly apart?: MeasuredApart;
 }
 
 /** Everything that one run of a bench has measured, and on what. */
@@ -75,10 +77,14 @@ export function resultsOf(loadBefore: number, measured: Measured): Results {
 
 /**
  * Returns the results with the rows and figures of one group in place of the earlier ones. Each of
- * these rows says how busy the machine was.
+ * these rows says when, on which processor, and beside how much load it was measured; the rest says
+ * it of all other rows.
  */
 export function withGroup(before: Results, group: string, results: Results): Results {
-  const rows = results.rows.map((row) => ({ ...row, load: results.load.before }));
+  const { at, machine, node, load } = results;
+  const apart = { at, cpu: machine.cpu, node, load: load.before };
+  const rows = results.rows.map((row) => ({ ...row, apart }));
+  const figures = results.figures.map((figure) => ({ ...figure, apart }));
   const measured = new Map(rows.map((row) => [row.name, row]));
   const earlier = before.rows.map((row) => measured.get(row.name) ?? row);
   const known = new Set(before.rows.map(({ name }) => name));
@@ -87,11 +93,10 @@ export function withGroup(before: Results, group: string, results: Results): Res
       (now) => now.plot === line.plot && now.side === line.side && meet(now, line),
     );
   return {
-    ...results,
-    load: before.load,
+    ...before,
     failed: [...before.failed.filter((name) => name !== group), ...results.failed],
     rows: [...earlier, ...rows.filter(({ name }) => !known.has(name))],
-    figures: replaced(before.figures, results.figures),
+    figures: replaced(before.figures, figures),
     series: [...before.series.filter((line) => !isReplaced(line)), ...results.series],
   };
 }

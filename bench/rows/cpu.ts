@@ -9,7 +9,13 @@ import { show } from '../table.js';
 const RUNS = 2;
 const STEPS = 25;
 const SCRIPT: Script = { name: 'cpu', steps: STEPS, tools: ['work'], bytes: 500 };
-const BAR = { atMost: 1.5 };
+/** The major version of Node. */
+const NODE = Number(process.versions.node.split('.')[0]);
+/**
+ * Older versions of Node execute both sides slower, and perdure's by more. Checks on two busy cores measured
+ * 1.24 to 1.34 on Node 20, 1.20 and 1.21 on Node 22, and 1.08 to 1.17 on Node 24.
+ */
+const BAR = { atMost: NODE >= 24 ? 1.2 : NODE >= 22 ? 1.3 : 1.4 };
 /** The first rounds compile the code. A target that is missed is measured again, for longer. */
 const ROUNDS = {
   quick: { warming: 1, measured: 1, again: 1 },

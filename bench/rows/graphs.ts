@@ -1,10 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { tools } from '../../examples/assistant/tools.js';
+import type { WorkflowHandle } from '@temporalio/client';
 import { toAgentDefinition } from '../../src/agents/agent-definition.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
+import type { RunInput } from '../../src/core/input/input.js';
 import { shownTools } from '../../src/core/transcript/catalog.js';
 import { estimateTokens } from '../../src/core/text/text.js';
 import type { Bench } from '../kit/bench.js';
+import { startAgent } from '../kit/pair.js';
 import { interleave, medians, ratios } from '../kit/interleave.js';
 import type { Row } from '../row.js';
 import { median } from '../statistics.js';
@@ -15,27 +18,30 @@ interface Compared {
   readonly what: string;
   /** The hand-written workflow, and the input of perdure's. */
   readonly bare: string;
-  readonly input: object;
+  readonly input: RunInput;
   readonly repeats: number;
+  readonly warmUp: number;
 }
 
 /** Compares graphs with the same activities in a hand-written workflow. */
 export async function measureGraphs(bench: Bench): Promise<readonly Row[]> {
   const perdure = await bench.worker('perdure');
   const bare = await bench.worker('bare');
-  const timed = async (workflow: string, queue: string, args: object[]): Promise<number> => {
+  const timed = async (start: () => Promise<WorkflowHandle>): Promise<number> => {
     const begun = performance.now();
-    const options = { taskQueue: queue, workflowId: randomUUID(), args };
-    const handle = await bench.client.workflow.start(workflow, options);
-    await handle.result();
+    await (await start()).result();
     return performance.now() - begun;
   };
   const compare = async (given: Compared): Promise<Row> => {
     const both = {
-      perdure: () => timed('agent', perdure.queue, [given.input]),
-      bare: () => timed(given.bare, bare.queue, []),
+      perdure: () => timed(async () => await startAgent(bench, perdure.queue, given.input)),
+      bare: () =>
+        timed(async () => {
+          const options = { taskQueue: bare.queue, workflowId: randomUUID() };
+          return await bench.client.workflow.start(given.bare, options);
+        }),
     };
-    await interleave(3, both);
+    await interleave(given.warmUp, both);
     const compared = await interleave(given.repeats, both);
     const found = medians(compared);
     return {
@@ -55,13 +61,15 @@ export async function measureGraphs(bench: Bench): Promise<readonly Row[]> {
       bare: 'threeActivities',
       input: { agent: 'three', input: {} },
       repeats: bench.quick ? 10 : 40,
+      warmUp: bench.quick ? 3 : 20,
     }),
     await compare({
       name: 'graphs/wide-plan',
       what: 'a plan of 200 actions, 50 wide, against the same by hand',
       bare: 'widePlan',
       input: { agent: 'wide', message: 'go' },
-      repeats: bench.quick ? 3 : 8,
+      repeats: bench.quick ? 3 : 20,
+      warmUp: bench.quick ? 1 : 5,
     }),
     toolTokens(),
   ];

@@ -79,7 +79,7 @@ export const WALLS: readonly Wall[] = [
   },
   {
     folder: 'history',
-    folders: ['core', 'storage', 'temporal'],
+    folders: ['core', 'validation', 'storage', 'temporal'],
     packages: [NODE, CLIENT, COMMON],
     why: 'Reads a run from its event history, without a worker.',
   },
