@@ -6,7 +6,7 @@ import {
   WorkflowExecutionAlreadyStartedError,
 } from '@temporalio/client';
 import { InputError, RefusedError } from '../core/errors.js';
-import type { Ask, AskReceipt } from '../core/input/inbox.js';
+import { type Ask, type AskReceipt, contentDigest } from '../core/input/inbox.js';
 import type { RunInput } from '../core/input/input.js';
 import { askProblem } from '../core/run/ask.js';
 import { visible } from '../core/state/summaries.js';
@@ -24,7 +24,7 @@ import { assertTenantId } from '../temporal/tenant-rules.js';
 import { assertRunId, runSummary, sharedBy } from './start.js';
 
 /** A message that the run has received. */
-export interface DeliveredMessage extends AskReceipt {
+export interface DeliveredMessage extends Omit<AskReceipt, 'digest'> {
   readonly delivered: true;
   /** The id of the message. Repeating the message with the same id has no further effect. */
   readonly messageId: string;
@@ -142,7 +142,20 @@ export async function askWorker(
   const handle = client.workflow.getHandle(id);
   const send = () => handle.executeUpdate(askUpdate, update);
   const receipt = await executeUpdate(client, { id, messageId }, send, options);
-  return { ...receipt, delivered: true, messageId };
+  return delivered(named, receipt);
+}
+
+/** Returns a message that has arrived. Throws an `InputError` if another one had its id. */
+function delivered(
+  ask: Ask & { readonly id: string },
+  { digest, ...receipt }: AskReceipt,
+): DeliveredMessage {
+  if (digest === undefined || digest === contentDigest(ask)) {
+    return { ...receipt, delivered: true, messageId: ask.id };
+  }
+  throw new InputError(
+    `id: the run has received another message with the id ${visible(ask.id)}, and this one was not delivered; give it an id of its own`,
+  );
 }
 
 /** Lets the server record a message for a later worker. Rejects if there is no such open run. */
@@ -228,7 +241,7 @@ export async function askOrStartWorker(
     });
   try {
     const receipt = await executeUpdate(client, { id, taskQueue, messageId }, send, options);
-    return { ...receipt, delivered: true, messageId };
+    return delivered(named, receipt);
   } catch (error) {
     if (!hasEnded(error)) throw error;
     throw new RefusedError(

@@ -78,13 +78,13 @@ describe('messages during a turn', () => {
     door = gate();
     const handle = await rig.start({ agent: 'clerk', message: 'held', open: true });
     await door.reached;
-    expect(await ask(handle, 'next')).toEqual({ turn: 2 });
-    expect(await ask(handle, { message: 'also', mode: 'steer', id: 's1' })).toEqual({ turn: 1 });
-    expect(await ask(handle, { message: 'and', mode: 'steer' })).toEqual({ turn: 1 });
+    expect(await ask(handle, 'next')).toMatchObject({ turn: 2 });
+    expect(await ask(handle, { message: 'also', mode: 'steer', id: 's1' })).toMatchObject({ turn: 1 });
+    expect(await ask(handle, { message: 'and', mode: 'steer' })).toMatchObject({ turn: 1 });
     const twice = await handle.executeUpdate(askUpdate, {
       args: [{ message: 'also', mode: 'steer', id: 's1' }],
     });
-    expect(twice).toEqual({ turn: 1, duplicate: true });
+    expect(twice).toMatchObject({ turn: 1, duplicate: true });
     expect(await statusOf(handle)).toMatchObject({ turn: 1, queued: 3 });
     door.release();
     expect(await outcomeOf(handle, 1)).toMatchObject({ answer: 'done: and', steps: 2 });

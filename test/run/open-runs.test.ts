@@ -47,7 +47,7 @@ describe('an open run', () => {
   test('answers one message after the other, remembers them, and ends when it is closed', async () => {
     const handle = await rig.start({ agent: 'clerk', message: 'one', open: true });
     expect(await outcomeOf(handle, 1)).toMatchObject({ status: 'completed', answer: 'done: one' });
-    expect(await ask(handle, 'two')).toEqual({ turn: 2 });
+    expect(await ask(handle, 'two')).toMatchObject({ turn: 2 });
     expect(await outcomeOf(handle, 2)).toMatchObject({ answer: 'done: two', steps: 1 });
     const status = await untilStatus(handle, 'waiting_message');
     expect(status).toMatchObject({
@@ -78,7 +78,7 @@ describe('an open run', () => {
 
   test('receives its first message with its start', async () => {
     const { handle, receipt } = await startWith(rig, { agent: 'clerk', open: true }, 'hello');
-    expect(receipt).toEqual({ turn: 1 });
+    expect(receipt).toMatchObject({ turn: 1 });
     expect(await outcomeOf(handle, 1)).toMatchObject({ answer: 'done: hello' });
     const again = await startWith(
       rig,
@@ -86,19 +86,19 @@ describe('an open run', () => {
       { message: 'more', id: 'm2' },
       handle.workflowId,
     );
-    expect(again.receipt).toEqual({ turn: 2 });
+    expect(again.receipt).toMatchObject({ turn: 2 });
   });
 
   test('continues through many segments without losing, duplicating, or renumbering a message', async () => {
     const turns = 7;
     const handle = await rig.start({ agent: 'clerk', open: true, message: 'steps 2 (1)' });
     for (let turn = 2; turn <= turns; turn += 1) {
-      expect(await ask(handle, { message: `steps 2 (${turn})`, id: `m${turn}` })).toEqual({ turn });
+      expect(await ask(handle, { message: `steps 2 (${turn})`, id: `m${turn}` })).toMatchObject({ turn });
     }
     for (let turn = 1; turn <= turns; turn += 1) {
       await outcomeOf(handle, turn).catch(() => undefined);
     }
-    expect(await ask(handle, { message: 'again', id: 'm2' })).toEqual({ turn: 2, duplicate: true });
+    expect(await ask(handle, { message: 'again', id: 'm2' })).toMatchObject({ turn: 2, duplicate: true });
     await handle.executeUpdate(closeUpdate, { args: [{}] });
     expect(await handle.result()).toMatchObject({ reason: 'closed', steps: 3 * turns });
     const segments = await segmentsOf(rig.client, handle.workflowId);

@@ -233,7 +233,7 @@ function askOf(
   };
   const problem = askProblem(ask);
   if (problem === null) return ask;
-  throw new UsageError(asOptions(problem.replace(/^id: /, '--message-id: ')));
+  throw new UsageError(asOptions(problem));
 }
 
 /**
@@ -268,6 +268,7 @@ async function withCommands(
 /** Replaces the field names of a message by options. */
 function asOptions(text: string): string {
   return inFlags(text)
+    .replace(/^id: /, '--message-id: ')
     .replaceAll(
       'answers: expected what the message answers',
       '--digest: expected the digest of what the message answers',

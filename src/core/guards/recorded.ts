@@ -358,7 +358,9 @@ export const isRetrieval = guard(retrieveResult);
 export const isArchiveResult = guard(fields<ArchiveMessagesResult>({ blob: optional(blobShape) }));
 export const isForked = guard(forkResult);
 export const isFollowResult = guard(followResult);
-export const isReceipt = guard(fields<AskReceipt>({ turn: count, duplicate: optional(yes) }));
+export const isReceipt = guard(
+  fields<AskReceipt>({ turn: count, duplicate: optional(yes), digest: optional(text) }),
+);
 export const isReport = guard(reportShape);
 export const isOutcome = guard(outcomeShape);
 

@@ -1,5 +1,5 @@
 import type { ModelPrice } from '../definition/definition.js';
-import type { Inbox, Incoming, RefusedMessage } from '../input/inbox.js';
+import type { Inbox, Incoming, RefusedMessage, SeenMessage } from '../input/inbox.js';
 import { type AttachedArtifact, turnContextShape } from '../input/turn-context.js';
 import {
   type CompactionState,
@@ -61,12 +61,12 @@ const attachedArtifact = fields<AttachedArtifact>({
   head: text,
 });
 
-/** A message's id and its turn. */
-const seen = shape<readonly [string, number]>(
-  'an id and a turn',
+/** A message's id, its turn, and its digest, which states of older versions do not have. */
+const seen = shape<SeenMessage>(
+  'an id, a turn, and a digest',
   (value) =>
     Array.isArray(value) &&
-    value.length === 2 &&
+    (value.length === 2 || (value.length === 3 && typeof value[2] === 'string')) &&
     typeof value[0] === 'string' &&
     Number.isSafeInteger(value[1]),
 );

@@ -1,5 +1,5 @@
 import { utf8ToBytes } from '@noble/hashes/utils.js';
-import type { Json, JsonObject } from '../text/json.js';
+import { type Json, type JsonObject, sha256Hex } from '../text/json.js';
 import type { Attachment, SuppliedMessage } from '../transcript/messages.js';
 import type { AttachedArtifact, TurnContext } from './turn-context.js';
 
@@ -48,11 +48,14 @@ export interface RefusedMessage {
   readonly at: number;
 }
 
+/** A received message: its id, its turn, and what it said; see `contentDigest`. */
+export type SeenMessage = readonly [id: string, turn: number, digest?: string];
+
 /** The waiting messages and the ids of received messages. It is passed from segment to segment. */
 export interface Inbox {
   readonly waiting: readonly Incoming[];
-  /** Id and turn of the newest messages, oldest first. A repeated id means the same message. */
-  readonly seen: readonly (readonly [id: string, turn: number])[];
+  /** The newest messages, oldest first. A repeated id means the same message. */
+  readonly seen: readonly SeenMessage[];
   /** The highest turn that a message belongs to. */
   readonly lastTurn: number;
   /** Number of messages received; absent if none. */
@@ -151,6 +154,23 @@ export interface AskReceipt {
   readonly turn: number;
   /** The run had received a message with the same id before. */
   readonly duplicate?: true;
+  /** What the message with this id says; see `contentDigest`. Workers of older versions give none. */
+  readonly digest?: string;
+}
+
+/**
+ * Returns a digest of what a message says, 16 characters long. The server answers a repeated update
+ * itself, with the first receipt, so only this shows that another message had the same id.
+ */
+export function contentDigest({
+  message,
+  prompt,
+  args,
+  input,
+  messages,
+}: Pick<Ask, 'message' | 'prompt' | 'args' | 'input' | 'messages'>): string {
+  const content = [message ?? '', prompt, args, input, messages].map((part) => part ?? null);
+  return sha256Hex(JSON.stringify(content)).slice(0, 16);
 }
 
 /**
@@ -170,7 +190,19 @@ export function emptyInbox(): Inbox {
 
 /** Returns the turn of a message that was received before; null for a new one. */
 export function findTurnOfMessage(inbox: Inbox, id: string): number | null {
-  return inbox.seen.find(([seen]) => seen === id)?.[1] ?? null;
+  return findSeen(inbox, id)?.[1] ?? null;
+}
+
+/** Returns the receipt of a message that was received before; null for a new one. */
+export function repeatedReceipt(inbox: Inbox, id: string): AskReceipt | null {
+  const seen = findSeen(inbox, id);
+  if (seen === null) return null;
+  const [, turn, digest] = seen;
+  return { turn, duplicate: true, ...(digest !== undefined && { digest }) };
+}
+
+function findSeen({ seen }: Inbox, id: string): SeenMessage | null {
+  return seen.find(([known]) => known === id) ?? null;
 }
 
 /** Returns the turn for a new message. `current`: the turn under way, 0 for none. */
@@ -185,10 +217,11 @@ export function assignTurn(inbox: Inbox, current: number, mode: AskMode): number
 
 /** Returns the inbox with one more message. */
 export function addMessage(inbox: Inbox, message: Incoming): Inbox {
+  const digest = contentDigest({ ...message, message: message.text });
   return {
     ...inbox,
     waiting: [...inbox.waiting, message],
-    seen: [...inbox.seen, [message.id, message.turn] as const].slice(-REMEMBERED_IDS),
+    seen: [...inbox.seen, [message.id, message.turn, digest] as const].slice(-REMEMBERED_IDS),
     lastTurn: Math.max(inbox.lastTurn, message.turn),
     count: (inbox.count ?? 0) + 1,
   };

@@ -6,9 +6,11 @@ import {
   assignTurn,
   byteLength,
   carriedBytes,
+  contentDigest,
   findTurnOfMessage,
   inboxProblem,
   jsonLength,
+  repeatedReceipt,
 } from '../input/inbox.js';
 import {
   checkBy,
@@ -229,10 +231,8 @@ export function acceptMessage(
   id: string,
   earlier = false,
 ): { receipt: AskReceipt; event: RunEvent | null; answer: MessageAnswer } {
-  const known = findTurnOfMessage(state.inbox, id);
-  if (known !== null) {
-    return { receipt: { turn: known, duplicate: true }, event: null, answer: { type: 'message' } };
-  }
+  const repeated = repeatedReceipt(state.inbox, id);
+  if (repeated !== null) return { receipt: repeated, event: null, answer: { type: 'message' } };
   const answer = messageAnswer(state, ask, { now: null, earlier, recorded: true });
   const turn = turnFor(state, ask, answer);
   const message = {
@@ -251,7 +251,8 @@ export function acceptMessage(
     ...(ask.refresh && { refresh: true as const }),
     ...actorOf(ask),
   };
-  return { receipt: { turn }, event: { type: 'message-received', message }, answer };
+  const receipt = { turn, digest: contentDigest(ask) };
+  return { receipt, event: { type: 'message-received', message }, answer };
 }
 
 /**
