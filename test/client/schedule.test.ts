@@ -63,6 +63,11 @@ describe('a schedule', () => {
     });
     expect(first?.id).toMatch(new RegExp(`^${id}-\\d{4}-`));
     expect(await client.schedule.describe(id)).toMatchObject({ paused: true, note: 'enough' });
+    await client.schedule.pause(id);
+    expect(await client.schedule.describe(id)).toMatchObject({ paused: true, note: 'enough' });
+    await client.schedule.resume(id);
+    expect((await client.schedule.describe(id)).note).toBe('resumed by a client');
+    await client.schedule.pause(id);
   });
 
   test('passes every setting of a run on to its firings', async () => {

@@ -112,14 +112,18 @@ export function createSchedules(client: Client, place: SchedulePlace): Schedules
         await assertAgent(client, place, options);
       await replaceSchedule(client, present, options);
     },
-    // The server ignores a request with an empty note.
+    // The server ignores a request with an empty note, and replaces the note that there is.
     async pause(id, options = {}) {
       assertActOptions('pause', options);
-      await acting(id, (handle) => handle.pause(options.note || 'paused by a client'));
+      await acting(id, (handle, { state }) =>
+        handle.pause(options.note || (state.paused && state.note) || 'paused by a client'),
+      );
     },
     async resume(id, options = {}) {
       assertActOptions('resume', options);
-      await acting(id, (handle) => handle.unpause(options.note || 'resumed by a client'));
+      await acting(id, (handle, { state }) =>
+        handle.unpause(options.note || (!state.paused && state.note) || 'resumed by a client'),
+      );
     },
     async trigger(id, options = {}) {
       assertActOptions('trigger', options);
