@@ -231,7 +231,7 @@ describe('the prompt', () => {
       required: ['region', 'count', 'sure'],
       properties: {
         region: { type: 'string', enum: ['north', 'south'], default: 'north' },
-        count: { type: 'integer' },
+        count: { type: 'integer', minimum: 2 },
         sure: { type: 'boolean' },
         tags: { type: 'array', items: { type: 'string' } },
         ['__proto__']: { type: 'string' },
@@ -239,7 +239,7 @@ describe('the prompt', () => {
       },
     };
     const asks = approval({ kind: 'question', form: JSON.parse(JSON.stringify(form)) });
-    const lines = ['"south"', '', 'many', '3', 'maybe', 'yes', 'a, b', 'x', ''];
+    const lines = ['west', '"south"', '', 'many', '2.5', '1', '3', 'maybe', 'yes', 'a, b', 'x', ''];
     const asked: string[] = [];
     const notes: string[] = [];
     const given = await completed(
@@ -256,8 +256,11 @@ describe('the prompt', () => {
     );
     expect(asked[0]).toBe('region (text, required) [one of "north", "south"; default "north"]:');
     expect(notes).toEqual([
+      'region must be equal to one of the allowed values',
       'expected a value: the field is required',
       'expected a number',
+      'count must be integer',
+      'count must be >= 2',
       'expected yes or no',
     ]);
   });

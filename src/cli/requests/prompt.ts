@@ -8,6 +8,7 @@ import {
 } from '../../core/plan/confirm-plan.js';
 import type { PlannedAction } from '../../core/plan/plan.js';
 import { formLines } from '../../core/requests/server-ask.js';
+import { checkBySchema } from '../../output/schema-check.js';
 import { isYesOrNo, limitWord } from '../../core/requests/commands.js';
 import { visible } from '../../core/state/summaries.js';
 import {
@@ -199,10 +200,19 @@ function isServerAsk({ form, url }: Request): boolean {
   return form !== undefined || url !== undefined;
 }
 
-/**
- * Returns the value that a line gives a field of a form, or what is wrong with the line. The worker
- * checks it against the whole schema.
- */
+/** Returns the value that a line gives a field of a form, or what is wrong with it or with the line. */
+async function checkedField(
+  name: string,
+  schema: Json | undefined,
+  line: string,
+): Promise<{ readonly value: Json } | string> {
+  const read = readField(schema, line);
+  if (typeof read === 'string' || !isJsonObject(schema)) return read;
+  const fault = await checkBySchema(schema, read.value, name);
+  return fault === null ? read : visible(fault);
+}
+
+/** Returns the value that a line gives a field of a form by its type, or what is wrong with the line. */
 function readField(schema: Json | undefined, line: string): { readonly value: Json } | string {
   const field = isJsonObject(schema) ? schema : {};
   const text = line.trim();
@@ -300,9 +310,12 @@ export async function completed(
     readonly note: (line: string) => void;
   },
 ): Promise<Decided | null> {
-  const askUntil = async <T>(question: string, read: (line: string) => T | string): Promise<T> => {
+  const askUntil = async <T>(
+    question: string,
+    read: (line: string) => T | string | Promise<T | string>,
+  ): Promise<T> => {
     for (;;) {
-      const found = read(await ask(question));
+      const found = await read(await ask(question));
       if (typeof found !== 'string') return found;
       note(found);
     }
@@ -324,7 +337,10 @@ export async function completed(
 /** Asks for the fields of a form, one after the other. A field that is left empty is not sent. */
 async function askFields(
   form: JsonObject,
-  askUntil: <T>(question: string, read: (line: string) => T | string) => Promise<T>,
+  askUntil: <T>(
+    question: string,
+    read: (line: string) => T | string | Promise<T | string>,
+  ) => Promise<T>,
 ): Promise<JsonObject> {
   const { properties, required } = form;
   const lines = formLines(form);
@@ -333,8 +349,8 @@ async function askFields(
   for (const [index, [name, schema]] of fields.entries()) {
     const hasDefault = isJsonObject(schema) && schema['default'] !== undefined;
     const isNeeded = Array.isArray(required) && required.includes(name) && !hasDefault;
-    const given = await askUntil(`${visible(lines[index] ?? name)}:`, (line) => {
-      if (line.trim() !== '') return readField(schema, line);
+    const given = await askUntil(`${visible(lines[index] ?? name)}:`, async (line) => {
+      if (line.trim() !== '') return await checkedField(name, schema, line);
       return isNeeded ? 'expected a value: the field is required' : { value: null };
     });
     if (given.value !== null) content.push([name, given.value]);
