@@ -87,8 +87,16 @@ describe('the commands call the model that they are given', () => {
       '[1/2] a-refund: completed (answer), short 1',
       '[2/2] b-again: completed (answer), short 1',
     ]);
-    expect(stdout).toMatch(/^ {2}calls +refund +refund +refund$/m);
-    expect(stdout).toMatch(/^ {2}answer +"Paid\." +"Paid\." +"Done\."$/m);
+    expect(stdout.split('\n').slice(0, 8)).toEqual([
+      'a-refund',
+      expect.stringMatching(/^ +ended +tokens +latency +short$/),
+      expect.stringMatching(/^ {2}recorded +answer +\S.* +\d+\.\d s$/),
+      expect.stringMatching(/^ {2}replayed +answer +\S.* +-$/),
+      expect.stringMatching(/^ {2}tiny +answer +\S.* +\d+\.\d s +1$/),
+      '  calls: refund',
+      '  answer: "Paid." (recorded, replayed)',
+      '  answer: "Done." (tiny)',
+    ]);
     expect(stdout).toMatch(/^gate scores\.short +1 +at least 0\.9 +holds$/m);
     expect(stdout).toContain('2 cases with tiny: passed');
     expect(code).toBe(0);

@@ -18,9 +18,9 @@ import { type CliContext, type Command, EXIT, type ExitCode, UsageError } from '
 import { catchInterrupt } from '../hosting/hosting.js';
 import { loadModule } from '../input/load-config.js';
 import { withOptions } from '../input/options.js';
-import { printable, show } from '../../core/text/text.js';
+import { formatDuration, printable, show } from '../../core/text/text.js';
 import type { GateResult } from '../../recordings/eval-gates.js';
-import { columns, formatCount, formatSpan, formatUsage } from '../format/format.js';
+import { columns, formatCount, formatUsage } from '../format/format.js';
 
 /** Which of the commands for tests is which. */
 export const WHICH =
@@ -197,33 +197,22 @@ function caseLines(
   model: string,
 ): readonly string[] {
   const many = candidates.length > 1;
-  const sides = [
+  const sides: readonly Side[] = [
     { title: 'recorded', run: recorded },
     { title: 'replayed', run: replayed },
-    ...candidates.map(({ run }, at) => ({
+    ...candidates.map(({ run, scores }, at) => ({
       title: many ? `${visible(model)} ${at + 1}` : visible(model),
       run,
+      scores,
     })),
   ];
-  const row = (name: string, value: (run: EvalRun) => string): readonly string[] => [
-    `  ${name}`,
-    ...sides.map(({ run }) => (run === null ? '-' : value(run))),
-  ];
   const scorers = [...new Set(candidates.flatMap(({ scores }) => Object.keys(scores)))];
-  const rows = [
-    ['', ...sides.map(({ title }) => title)],
-    row('ended', ({ outcome }) => outcome?.reason ?? '-'),
-    row('calls', ({ calls }) => calls.map(({ tool }) => visible(tool)).join(', ') || 'none'),
-    row('answer', ({ answer }) => (answer === null ? '-' : short(answer))),
-    row('tokens', ({ usage }) => formatUsage(usage)),
-    row('latency', ({ latencyMs }) => (latencyMs === null ? '-' : formatSpan(latencyMs))),
-    ...scorers.map((name) => [
-      `  ${visible(name)}`,
-      '',
-      '',
-      ...candidates.map(({ scores }) => number(scores[name]?.score ?? null)),
-    ]),
-  ];
+  const rows = sides.map(({ title, run, scores }) => [
+    `  ${title}`,
+    ...(run === null ? ['-', '-', '-'] : figures(run)),
+    ...scorers.map((name) => (scores ? number(scores[name]?.score ?? null) : '')),
+  ]);
+  const head = ['', 'ended', 'tokens', 'latency', ...scorers.map((name) => visible(name))];
   const notes = [
     ...(replayed?.divergence ? [`  replayed: ${visible(replayed.divergence.text)}`] : []),
     ...candidates.flatMap(({ run, error }, at) => [
@@ -231,12 +220,47 @@ function caseLines(
       ...(run?.divergence ? [`  run ${at + 1}: ${visible(run.divergence.text)}`] : []),
     ]),
   ];
-  return [...columns(rows), ...notes];
+  return [
+    ...columns([head, ...rows]),
+    ...grouped('calls', sides, ({ calls }) => calls.map(({ tool }) => tool).join(', ') || 'none'),
+    ...grouped('answer', sides, ({ answer }) => (answer === null ? '-' : short(answer))),
+    ...notes,
+  ];
+}
+
+/** One of the runs that are compared. */
+interface Side {
+  readonly title: string;
+  readonly run: EvalRun | null;
+  /** Only of a candidate. */
+  readonly scores?: CandidateRun['scores'];
+}
+
+function figures({ outcome, usage, latencyMs }: EvalRun): readonly string[] {
+  const latency = latencyMs === null ? '-' : formatDuration(latencyMs);
+  return [outcome?.reason ?? '-', formatUsage(usage), latency];
+}
+
+/** Each value once, with the runs that have it: `  answer: "Paid." (recorded, replayed)`. */
+function grouped(
+  name: string,
+  sides: readonly Side[],
+  value: (run: EvalRun) => string,
+): readonly string[] {
+  const titles = new Map<string, readonly string[]>();
+  for (const { title, run } of sides) {
+    if (run === null) continue;
+    const text = visible(value(run));
+    titles.set(text, [...(titles.get(text) ?? []), title]);
+  }
+  return [...titles].map(([text, of]) =>
+    of.length === sides.length ? `  ${name}: ${text}` : `  ${name}: ${text} (${of.join(', ')})`,
+  );
 }
 
 function short(text: string): string {
   const line = show(text);
-  return visible(line.length > ANSWER_CHARACTERS ? `${line.slice(0, ANSWER_CHARACTERS)}…` : line);
+  return line.length > ANSWER_CHARACTERS ? `${line.slice(0, ANSWER_CHARACTERS)}…` : line;
 }
 
 function gateRow({ name, bound, actual, passed }: GateResult): readonly string[] {
