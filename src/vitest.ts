@@ -2,7 +2,7 @@
 import { expect } from 'vitest';
 import { type CostBounds, matchers } from './testing/matchers.js';
 
-export type { CheckedRequest, CheckedRun, CostBounds } from './testing/matchers.js';
+export type { CheckedMessage, CheckedRequest, CheckedRun, CostBounds } from './testing/matchers.js';
 
 expect.extend(matchers);
 

@@ -1,21 +1,36 @@
 import { InputError } from '../core/errors.js';
+import { failureOf as callFailure } from '../core/transcript/call-result.js';
 import { isObject } from '../core/text/json.js';
-import { show } from '../core/text/text.js';
+import { headOf, show } from '../core/text/text.js';
 import type { Outcome } from '../core/transcript/outcome.js';
 
 /** What the matchers read of a run: that of `runInMemory`, of `rerun`, or one put together from a client. */
 export interface CheckedRun {
   /** Null if the run has not ended. */
   readonly outcome: Outcome<unknown> | null;
-  readonly transcript: {
-    readonly messages: readonly { readonly role: string; readonly text: string }[];
-  };
+  readonly transcript: { readonly messages: readonly CheckedMessage[] };
   /** The tool calls that were executed, in order. */
   readonly effects: readonly { readonly tool: string; readonly input: unknown }[];
   /** The requests to people, in order. */
   readonly requests: readonly CheckedRequest[];
   /** What the run left over of its script, in words; absent if it had none. */
   readonly unused?: readonly string[];
+}
+
+/** A message as the matchers read it. */
+export interface CheckedMessage {
+  readonly role: string;
+  readonly text: string;
+  /** The calls that a model's reply makes. */
+  readonly calls?: readonly {
+    readonly id: string;
+    readonly name: string;
+    readonly arguments: string;
+  }[];
+  /** The call whose result this is. */
+  readonly callId?: string;
+  /** False: the call failed, or was not executed. */
+  readonly ok?: boolean;
 }
 
 /** A request as the matchers read it. */
@@ -56,6 +71,9 @@ interface MatcherResult {
   readonly pass: boolean;
   readonly message: () => string;
 }
+
+/** The most characters of the reason why a call failed. */
+const REASON = 200;
 
 const NOT_ENDED = 'the run has not ended: it has no outcome';
 
@@ -99,7 +117,7 @@ export const matchers = {
     input: Readonly<Record<string, unknown>> = {},
     { times }: { readonly times?: number } = {},
   ): MatcherResult {
-    const { effects, outcome } = checked(run);
+    const { effects, outcome, transcript } = checked(run);
     const found = effects.filter((each) => each.tool === tool && isPart(this, each.input, input));
     const pass = times === undefined ? found.length > 0 : found.length === times;
     const lines = effects.map((each) => `  ${each.tool} ${JSON.stringify(each.input)}`);
@@ -111,6 +129,7 @@ export const matchers = {
         [
           `expected the run ${this.isNot ? 'not ' : ''}to call ${wanted}${often}; calls like this: ${found.length}`,
           lines.length === 0 ? 'it executed no call' : `it executed:\n${lines.join('\n')}`,
+          ...failedCalls(transcript.messages),
           ...failureOf(outcome),
         ].join('\n'),
     };
@@ -227,6 +246,23 @@ function checked(run: CheckedRun): CheckedRun {
   throw new InputError(
     `expect: expected a run of runInMemory or rerun, got ${show(value)}; or give an object with its fields`,
   );
+}
+
+/** Says which calls failed or were not executed, since one of them may be the expected one. */
+function failedCalls(messages: readonly CheckedMessage[]): readonly string[] {
+  const calls = new Map(
+    messages.flatMap(({ calls: made = [] }) => made).map((one) => [one.id, one]),
+  );
+  const lines = messages.flatMap(({ callId, ok, text }) => {
+    const call = callId === undefined ? undefined : calls.get(callId);
+    const failure =
+      callId === undefined ? null : callFailure({ text, ...(ok !== undefined && { ok }) });
+    if (call === undefined || failure === null) return [];
+    return [
+      `  ${call.name} ${call.arguments}: ${failure.type}: ${headOf(failure.message.replaceAll('\n', ' '), REASON)}`,
+    ];
+  });
+  return lines.length === 0 ? [] : [`failed or not executed:\n${lines.join('\n')}`];
 }
 
 /** Says how a run has failed, since this explains what it did not do; empty if it has not. */

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { evalLines, junitReport } from '../../src/cli/commands/eval.js';
+import { evalLines, junitReport } from '../../src/cli/reports/eval-report.js';
 import { playRun } from '../../src/memory/run-in-memory.js';
 import {
   type EvalProgress,

@@ -79,7 +79,9 @@ describe('messages during a turn', () => {
     const handle = await rig.start({ agent: 'clerk', message: 'held', open: true });
     await door.reached;
     expect(await ask(handle, 'next')).toMatchObject({ turn: 2 });
-    expect(await ask(handle, { message: 'also', mode: 'steer', id: 's1' })).toMatchObject({ turn: 1 });
+    expect(await ask(handle, { message: 'also', mode: 'steer', id: 's1' })).toMatchObject({
+      turn: 1,
+    });
     expect(await ask(handle, { message: 'and', mode: 'steer' })).toMatchObject({ turn: 1 });
     const twice = await handle.executeUpdate(askUpdate, {
       args: [{ message: 'also', mode: 'steer', id: 's1' }],

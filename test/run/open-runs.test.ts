@@ -93,12 +93,17 @@ describe('an open run', () => {
     const turns = 7;
     const handle = await rig.start({ agent: 'clerk', open: true, message: 'steps 2 (1)' });
     for (let turn = 2; turn <= turns; turn += 1) {
-      expect(await ask(handle, { message: `steps 2 (${turn})`, id: `m${turn}` })).toMatchObject({ turn });
+      expect(await ask(handle, { message: `steps 2 (${turn})`, id: `m${turn}` })).toMatchObject({
+        turn,
+      });
     }
     for (let turn = 1; turn <= turns; turn += 1) {
       await outcomeOf(handle, turn).catch(() => undefined);
     }
-    expect(await ask(handle, { message: 'again', id: 'm2' })).toMatchObject({ turn: 2, duplicate: true });
+    expect(await ask(handle, { message: 'again', id: 'm2' })).toMatchObject({
+      turn: 2,
+      duplicate: true,
+    });
     await handle.executeUpdate(closeUpdate, { args: [{}] });
     expect(await handle.result()).toMatchObject({ reason: 'closed', steps: 3 * turns });
     const segments = await segmentsOf(rig.client, handle.workflowId);

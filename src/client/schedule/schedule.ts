@@ -31,6 +31,7 @@ import {
 } from './view.js';
 import {
   type BackfillOptions,
+  type ScheduleNote,
   type Schedules,
   type ScheduleChanges,
   changedOptions,
@@ -112,18 +113,13 @@ export function createSchedules(client: Client, place: SchedulePlace): Schedules
         await assertAgent(client, place, options);
       await replaceSchedule(client, present, options);
     },
-    // The server ignores a request with an empty note, and replaces the note that there is.
     async pause(id, options = {}) {
       assertActOptions('pause', options);
-      await acting(id, (handle, { state }) =>
-        handle.pause(options.note || (state.paused && state.note) || 'paused by a client'),
-      );
+      await acting(id, settingPaused({ ...options, paused: true }));
     },
     async resume(id, options = {}) {
       assertActOptions('resume', options);
-      await acting(id, (handle, { state }) =>
-        handle.unpause(options.note || (!state.paused && state.note) || 'resumed by a client'),
-      );
+      await acting(id, settingPaused({ ...options, paused: false }));
     },
     async trigger(id, options = {}) {
       assertActOptions('trigger', options);
@@ -140,6 +136,18 @@ export function createSchedules(client: Client, place: SchedulePlace): Schedules
     async delete(id) {
       await acting(id, (handle) => handle.delete());
     },
+  };
+}
+
+/**
+ * Returns what pauses or resumes a schedule. Without a note, one that is so already keeps its own: the server
+ * would replace it, and ignores a request with an empty one.
+ */
+function settingPaused({ note, paused }: ScheduleNote & { readonly paused: boolean }): Act {
+  return async (handle, { state }) => {
+    const kept = state.paused === paused ? state.note : undefined;
+    if (paused) await handle.pause(note || kept || 'paused by a client');
+    else await handle.unpause(note || kept || 'resumed by a client');
   };
 }
 

@@ -154,7 +154,7 @@ export interface AskReceipt {
   readonly turn: number;
   /** The run had received a message with the same id before. */
   readonly duplicate?: true;
-  /** What the message with this id says; see `contentDigest`. Workers of older versions give none. */
+  /** A digest of what the message with this id says. Workers of older versions give none. */
   readonly digest?: string;
 }
 
