@@ -303,10 +303,12 @@ describe('schedule', () => {
 describe('schedule trigger', () => {
   const trigger = async (id: string, ...rest: readonly string[]): Promise<string> =>
     (await perdure('schedule', 'trigger', id, ...rest)).stderr;
-  const running = async (id: string): Promise<string> => {
-    const [run = 'none'] = (await client.schedule.describe(id)).running;
-    return run;
-  };
+  /** A busy server may take longer to fire than the command waits for it. */
+  const running = async (id: string): Promise<string> =>
+    await vi.waitFor(async () => {
+      const [run] = (await client.schedule.describe(id)).running;
+      return run ?? expect.fail('no run is running');
+    }, WITHIN);
 
   /** The time of a firing, in seconds, is a part of the id of its run. */
   const nextSecond = async (id: string): Promise<void> => {
