@@ -40,15 +40,14 @@ export async function laterConsole(
   { id, lack }: { readonly id: string; readonly lack: string | null },
   { announced, port = PORT }: Consoles,
 ): Promise<string> {
-  const usual = `http://127.0.0.1:${port}`;
   const [atUsual, ...others] = await Promise.all([
-    consoleAt(usual, id),
+    consoleAt(`http://127.0.0.1:${port}`, id),
     ...announced.map(async ({ url }) => await consoleAt(url, id)),
   ]);
-  // A console with keys does not say what it shows, but has announced that it shows this server.
-  const found = announced.find((_, at) => others[at] === 'shows' || others[at] === 'locked');
-  const shown = atUsual === 'shows' ? usual : found?.url;
-  if (shown !== undefined) return `See it in the console: ${pageOf(shown, id)}`;
+  // A console that has not announced its server may show another run with this id. One with keys does
+  // not say what it shows, but has announced that it shows this server.
+  const shown = announced.find((_, at) => others[at] === 'shows' || others[at] === 'locked');
+  if (shown !== undefined) return `See it in the console: ${pageOf(shown.url, id)}`;
   const other = atUsual === 'free' ? [] : ['--port', '0'];
   const words = ['serve', ...other, ...(lack === null ? [] : ['--no-worker'])];
   return `See it in the console with: ${nextCommandOf(place, words)}`;
