@@ -155,6 +155,23 @@ describe('an MCP server over streamable HTTP', () => {
   });
 });
 
+test('a `keyed` call whose last attempts were not sent is left to a person if an earlier one may have acted', async () => {
+  const files = await fixtureFiles([listed('note')]);
+  const answers = ['drop'] as const;
+  let calls = 0;
+  const { url } = await http(files, {
+    answer: (body) => (isCall(body) ? (answers[calls++] ?? 429) : null),
+  });
+  const effects = { note: 'keyed' } as const;
+  const rig = await worker([mcpServer({ name: 'far', transport: 'http', url, effects })]);
+  const handle = await start(rig, replyCall('far__note', { n: 1 }));
+  const status = await asking(handle);
+  expect(status).toMatchObject({ reason: 'outcome_unknown', pending: [{ tool: 'far__note' }] });
+  expect(status.pending[0]?.why).toContain('; an earlier attempt may have taken effect');
+  await decide(handle, { as: 'happened', result: 'noted' });
+  expect(results(await rig.end(handle))).toEqual(['noted']);
+});
+
 test('an MCP server that rejects its key blocks the run until it accepts it', async () => {
   const files = await fixtureFiles([listed('note')]);
   let isRevoked = false;

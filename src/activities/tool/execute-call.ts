@@ -5,7 +5,7 @@ import { errorText, type CallErrorType } from '../../core/transcript/call-result
 import type { RunToolInput, RunToolResult } from '../../core/run/contract.js';
 import type { ToolDefinition } from '../../core/definition/tool-definition.js';
 import { nodeOfCall } from '../../core/state/turn-definition.js';
-import { type Json, type JsonObject, canonicalJson } from '../../core/text/json.js';
+import { type Json, type JsonObject, canonicalJson, isObject } from '../../core/text/json.js';
 import type { Message } from '../../core/transcript/messages.js';
 import { InputRequired } from '../../mcp/input-required.js';
 import { redactMessage } from '../../secrets/redact.js';
@@ -136,7 +136,7 @@ async function execute(
       const ended = (await execution.generator?.onThrown(end.error)) ?? null;
       if (ended !== null) return ended;
       const error = await toToolFault(deps, context, { pinned, error: end.error });
-      return onThrown(attemptOf(context, execution.input), pinned, error);
+      return onThrown(context, { input: execution.input, pinned, error });
     }
     case 'timeout': {
       if (withinMs < timeoutMs) throw new SlowReadError();
@@ -240,10 +240,13 @@ function unknownResult({ name }: ToolDefinition, message: string): RunToolResult
 /**
  * Returns the result of a tool that threw. A plain error is rethrown while attempts remain, and
  * Temporal retries it; a `ToolError` goes to the model at once. A `once` tool is never retried. If
- * another system never answered a `keyed` call, its outcome is unknown after the last attempt: the
- * model would repeat it under another key.
+ * another system never answered an attempt of a `keyed` call, its outcome is unknown after the last
+ * one: the model would repeat it under another key.
  */
-function onThrown(attempt: number, pinned: ToolDefinition, error: unknown): RunToolResult {
+function onThrown(
+  context: Context,
+  { input, pinned, error }: Pick<Execution, 'input' | 'pinned'> & { readonly error: unknown },
+): RunToolResult {
   const { type, message: text } = normalizeError(error);
   const message = withoutNode(pinned, text);
   const isOnce = pinned.effect === 'once';
@@ -252,13 +255,34 @@ function onThrown(attempt: number, pinned: ToolDefinition, error: unknown): RunT
   }
   // The function had not ended when its stray error occurred, so its side effect may still follow.
   if (error instanceof StrayError && isOnce) return { ok: 'unknown', message };
-  const isLast = attempt >= pinned.attempts;
-  const isUnanswered = error instanceof CallFault && error.kind === 'unanswered';
-  if (isLast && isUnanswered && pinned.effect === 'keyed') return { ok: 'unknown', message };
+  const isLast = attemptOf(context, input) >= pinned.attempts;
+  if (error instanceof CallFault && pinned.effect === 'keyed') {
+    const unsure = error.kind === 'unanswered' ? message : unsureMessage(context, input, message);
+    if (isLast && unsure !== null) return { ok: 'unknown', message: unsure };
+  }
   if (isLast || isOnce || type === 'ToolError') {
     return failed('tool_error', PLAIN_ERRORS.includes(type) ? message : `${type}: ${message}`);
   }
   throw ApplicationFailure.create({ type: TOOL_FAILED, message: `${pinned.name}: ${message}` });
+}
+
+/**
+ * Returns what to tell a person about a `keyed` call whose last attempt was not sent, because an earlier
+ * one may have acted; null if none has. The details of the heartbeat tell the next attempt so: they have the
+ * number of attempts that were not sent, from the first one on, and one that was killed writes none.
+ */
+export function unsureMessage(
+  context: Context,
+  input: RunToolInput,
+  message: string,
+): string | null {
+  const attempt = attemptOf(context, input);
+  const details: unknown = context.info.heartbeatDetails;
+  const unsent = isObject(details) ? details['unsent'] : undefined;
+  const before = typeof unsent === 'number' ? unsent : 0;
+  if (before < attempt - 1) return `${message}; an earlier attempt may have taken effect`;
+  context.heartbeat({ unsent: attempt });
+  return null;
 }
 
 /** Returns the message of a node's function without the names of its graph and node, which the run adds. */

@@ -16,11 +16,13 @@ import {
 } from '../../core/text/json.js';
 import { parseArguments } from '../../tools/arguments/arguments.js';
 import { checkArguments, parsedJson } from '../../tools/arguments/check-arguments.js';
+import { normalizeError } from '../../tools/result/plain.js';
 import type { NodeContext, Tool, ToolContext } from '../../tools/tool.js';
 import type { RunToolInput, RunToolResult } from '../../core/run/contract.js';
 import type { PinnedAgent, ActivityDependencies } from '../activity-context.js';
 import { blockedToolFailure, THIS_WORKER } from '../attempt.js';
 import { queryWorkflow } from '../prompt.js';
+import { unsureMessage } from './execute-call.js';
 import {
   findMcpTool,
   effectChangedMessage,
@@ -59,7 +61,9 @@ export async function prepareCall(
   const agent = await deps.definitions.find(input.definition, () =>
     queryWorkflow(context, deps).definition(),
   );
-  const { pinned, tool } = await findTool(deps, context, { input, agent });
+  const called = await findTool(deps, context, { input, agent });
+  if ('result' in called) return { ok: false, result: called.result };
+  const { pinned, tool } = called;
   const text =
     call.blob === undefined
       ? call.arguments
@@ -154,17 +158,27 @@ function unlikeJudged(
   return refuse({ type: 'not_executed', message });
 }
 
-/** Returns the pinned tool and the worker's code for it. Throws the failure that blocks the run. */
+/**
+ * Returns the pinned tool and the worker's code for it, or the result of a call whose outcome is unknown.
+ * Throws the failure that blocks the run.
+ */
 async function findTool(
   deps: ActivityDependencies,
   context: Context,
   { input, agent }: { readonly input: RunToolInput; readonly agent: PinnedAgent },
-): Promise<{ readonly pinned: ToolDefinition; readonly tool: Tool }> {
+): Promise<
+  { readonly pinned: ToolDefinition; readonly tool: Tool } | { readonly result: RunToolResult }
+> {
   const { accepted, answered, call } = input;
   const { name } = call;
   const known = definedTool(agent.definition, name);
   const pinned = known && toolAt(agent.definition, known, call);
-  const remote = pinned?.mcp && (await findMcpTool(deps, agent, { pinned, accepted, answered }));
+  const remote =
+    pinned?.mcp &&
+    (await findMcpTool(deps, agent, { pinned, accepted, answered }).catch((error: unknown) =>
+      unreached(context, input, error),
+    ));
+  if (remote !== undefined && 'result' in remote) return remote;
   if (remote?.ok === false) throw blockedToolFailure(context, input, remote);
   const own = agent.tools.get(name) ?? (pinned && findNodeFunction(agent, pinned));
   const tool = remote?.tool ?? own;
@@ -173,6 +187,30 @@ async function findTool(
     reason: 'tool_missing',
     message: missingMessage(agent, name),
   });
+}
+
+/**
+ * Returns the result of a `keyed` call whose server cannot be reached in the last attempt, although an
+ * earlier one may have acted. Throws the error otherwise, to be retried.
+ */
+function unreached(
+  context: Context,
+  input: RunToolInput,
+  error: unknown,
+): { readonly result: RunToolResult } {
+  // The input of `verify` and `undo` names the function.
+  const isCall = input.effect === 'keyed' && !input.find && !Object.hasOwn(input, 'function');
+  if (isCall) {
+    const { attempt, retryPolicy: { maximumAttempts = Infinity } = {} } = context.info;
+    const message = unsureMessage(
+      context,
+      input,
+      `${input.call.name}: ${normalizeError(error).message}`,
+    );
+    if (message !== null && attempt >= maximumAttempts)
+      return { result: { ok: 'unknown', message } };
+  }
+  throw error;
 }
 
 function missingMessage({ definition }: PinnedAgent, name: string): string {
