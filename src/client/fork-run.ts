@@ -6,9 +6,12 @@ import {
   nodeVisitProblem,
 } from '../core/definition/graph-definition.js';
 import { InputError } from '../core/errors.js';
+import type { LimitOptions, Limits } from '../core/definition/definition.js';
 import type { ClientTool } from '../core/definition/tool-definition.js';
 import { addedToolsProblem } from '../core/input/client-tools.js';
 import { droppedPart, inputProblem } from '../core/graph/walk.js';
+import { checkLimits, toLimits } from '../core/input/input.js';
+import { effectiveLimits } from '../core/rules/limits.js';
 import { visible } from '../core/state/summaries.js';
 import { type JsonObject, isObject } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
@@ -169,6 +172,8 @@ export interface KnownAgent {
   readonly tools?: { readonly tools: readonly { readonly name: string; readonly kind?: string }[] };
   /** Present if it is a graph. */
   readonly graph?: { readonly definition: GraphDefinition; readonly input: z.ZodObject };
+  /** The limits that a run may only lower; absent: unknown. */
+  readonly limits?: Limits;
   /** The agents that it may call; they may also be started. */
   readonly agents: readonly KnownAgent[];
 }
@@ -185,6 +190,7 @@ interface KnownStart {
   readonly messages?: unknown;
   readonly input?: unknown;
   readonly clientTools?: readonly ClientTool[] | undefined;
+  readonly limits?: LimitOptions | undefined;
 }
 
 /**
@@ -202,6 +208,7 @@ export function agentProblem(
     message = messages ?? prompt,
     input,
     clientTools,
+    limits,
   }: KnownStart & { readonly agent: string },
 ): string | null {
   const known = withCalled(agents);
@@ -228,8 +235,17 @@ export function agentProblem(
       : null) ??
     promptArgsProblem(promptArgs, { prompt, type: prompts?.get(prompt ?? '')?.args }) ??
     droppedPart({ name: agent, graph: graph?.definition }, { message, input }) ??
-    (graph && isObject(input) ? graphInputProblem(graph, agent, input) : null)
+    (graph && isObject(input) ? graphInputProblem(graph, agent, input) : null) ??
+    limitsProblem(found, limits)
   );
+}
+
+/** Returns why a run cannot have these limits, or null. What is wrong with their form is found elsewhere. */
+function limitsProblem(agent: KnownAgent, given: LimitOptions | undefined): string | null {
+  const limits = toLimits(given);
+  if (limits === undefined || checkLimits(limits, 'limits') !== null) return null;
+  const effective = effectiveLimits(agent.limits ?? {}, limits);
+  return typeof effective === 'string' ? effective : null;
 }
 
 /** Returns the text about an agent that its owner lacks, with the nearest names and without a fix. */

@@ -22,6 +22,7 @@ const writer = defineAgent({
   instructions: template('Write about {{topic}} for {{years}}.', {
     args: z.object({ topic: z.string(), years: z.number().default(3) }),
   }),
+  limits: { steps: 5, run: { tokens: 900 } },
   prompts: { short: { text: template('Sum up {{text}}.', { args: ['text'] }) } },
 });
 
@@ -49,6 +50,23 @@ test.each([
   [
     { agent: 'writer', message: 'x', args: { years: 2 } },
     'args.topic: missing; the template of agent "writer" takes topic, years',
+  ],
+  [
+    {
+      agent: 'writer',
+      message: 'x',
+      args: { topic: 'tea' },
+      limits: { steps: 5, wall: 3_600_000 },
+    },
+    null,
+  ],
+  [
+    { agent: 'writer', message: 'x', args: { topic: 'tea' }, limits: { steps: 6 } },
+    "limits.steps: expected at most the agent's 5, got 6; a run may only lower it",
+  ],
+  [
+    { agent: 'writer', message: 'x', args: { topic: 'tea' }, limits: { run: { tokens: null } } },
+    "limits.run.tokens: expected at most the agent's 900, got null (none); a run may only lower it",
   ],
   [
     { agent: 'writer', prompt: 'short', promptArgs: { txet: 'a' } },
