@@ -13,10 +13,10 @@ import { promptProblem } from '../core/input/named-prompt.js';
 import { effectiveLimits, withinBudget } from '../core/rules/limits.js';
 import type { LoadAgentInput } from '../core/run/contract.js';
 import { type RunConfig, SEMANTICS } from '../core/state/state.js';
-import { show } from '../core/text/text.js';
+import { formatCount, show } from '../core/text/text.js';
 import type { ContextRef } from '../core/transcript/messages.js';
 import { WorkerFaultError } from '../mcp/connection.js';
-import { describeOdd, lockedTools, serverTools } from '../mcp/lock-tools.js';
+import { acceptCommand, describeOdd, lockedTools, serverTools } from '../mcp/lock-tools.js';
 import type { McpServer } from '../mcp/mcp-server.js';
 import { renderTemplate } from '../prompts/template.js';
 import { redactMessage } from '../secrets/redact.js';
@@ -49,19 +49,20 @@ async function listMcpTools(
   deps: Pick<ActivityDependencies, 'mcp' | 'toolLock'>,
   { agent, definition: own }: LoadedAgent,
   run: { definition: AgentDefinition; refuse: (message: string) => ApplicationFailure },
-): Promise<{ readonly listed: AgentDefinition; readonly listings: readonly ServerListing[] }> {
+): Promise<{ readonly listed: AgentDefinition } & Pick<ServerTools, 'left' | 'listings'>> {
   const { definition, refuse } = run;
   try {
     const found = await withHeartbeat(Context.current(), () =>
       Promise.all(agent.mcp.map((server) => listOrLeave(deps, server))),
     );
+    const left = found.flatMap((each) => each.left);
     const listed = listedDefinition(definition, {
       unlisted: own.hash,
       tools: found.flatMap(({ tools }) => tools),
-      left: found.flatMap(({ left }) => left),
+      left: [...left, ...found.flatMap(({ unaccepted = [] }) => unaccepted)],
     });
     refuseLarge(listed);
-    return { listed, listings: found.flatMap(({ listings }) => listings) };
+    return { listed, left, listings: found.flatMap(({ listings }) => listings) };
   } catch (error) {
     if (error instanceof UnreachableError) {
       throw ApplicationFailure.create({ type: 'McpUnreachable', message: error.message });
@@ -81,6 +82,8 @@ interface ServerTools {
   readonly tools: readonly ToolDefinition[];
   /** The servers that the run works without. */
   readonly left: readonly McpOmission[];
+  /** The server, if nobody has accepted any of its tools; absent otherwise. */
+  readonly unaccepted?: readonly McpOmission[];
   /** What the server lists; empty if it is left out. */
   readonly listings: readonly ServerListing[];
 }
@@ -117,7 +120,11 @@ async function listTools(
   const { tools, notes } = await lockedTools(toolLock, server, used);
   warnOf(server, notes.length === 0 ? '' : describeOdd(notes, 'not accepted'));
   const left = problems.length === 0 ? [] : [{ server: server.name, message }];
-  return { tools, left, listings: [{ server, listing }] };
+  const isBare = tools.length === 0 && used.length > 0;
+  const accept = `accept them with: ${acceptCommand(server, null)}`;
+  const none = `none of its ${formatCount(used.length, 'tool')} has been accepted, so this run has none of them; ${accept}`;
+  const unaccepted = isBare ? [{ server: server.name, message: none }] : [];
+  return { tools, left, unaccepted, listings: [{ server, listing }] };
 }
 
 function warnOf({ name }: McpServer, text: string): void {
@@ -255,13 +262,16 @@ async function createDefinition(
       message: 'its MCP servers must list their tools first',
     });
   }
-  const { listed, listings } = await listMcpTools(deps, loaded, { definition, refuse: refused });
+  const { listed, listings, left } = await listMcpTools(deps, loaded, {
+    definition,
+    refuse: refused,
+  });
   const { tools } = knownTools(loaded, listed);
   const { silent, notes } = await mcpRules(deps, {
     loaded,
     tools,
     listings,
-    left: listed.mcp?.left,
+    left,
   });
   for (const text of notes) Context.current().log.warn(text);
   // The rule would apply to no call, and calls that it is about would be executed without a question.

@@ -103,6 +103,20 @@ test('a rule about a tool that the agent does not get is harmless', async () => 
   await expect(load(clerk(misspelled, [reader]))).rejects.toThrow('"files__read_file"');
 });
 
+test('a server of which no tool has been accepted is named, with the command that accepts', async () => {
+  const accepted = mcpServer({ ...files, trust: 'accepted' });
+  const { definition } = await load(clerk([], [accepted]));
+  expect(definition.mcp?.left).toEqual([
+    {
+      server: 'files',
+      message: expect.stringMatching(
+        /^none of its \d tools has been accepted, so this run has none of them; accept them with: .*perdure mcp accept files$/,
+      ) as string,
+    },
+  ]);
+  expect((await load(clerk([]))).definition.mcp?.left).toBeUndefined();
+});
+
 test('a rule about a tool that the server had before is harmless', async () => {
   const home = await mkdtemp(join(tmpdir(), 'perdure-rules-'));
   const agent = clerk([{ tool: 'files__write_file', ...ask }]);
