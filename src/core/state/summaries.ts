@@ -89,7 +89,7 @@ export function failureText(message: string): string {
     .replace(/^node:[^\s:]+: /, '')
     .trim()
     .split(/\n|(?<=[.!?])\s+(?=\p{Lu})/u, 1);
-  return visible(first.replace(/\.$/, ''));
+  return visible(first.replace(/[.:]$/, ''));
 }
 
 /** Begins a name that a command has taken from the operating system. */
