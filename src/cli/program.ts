@@ -19,6 +19,10 @@ const SCHEDULE_COMMANDS: ListedGroup = {
       summary: 'list schedules',
       load: async () => (await import('./schedule/commands.js')).listSchedules,
     },
+    show: {
+      summary: 'show a schedule: what it sends, when, and how its firings went',
+      load: async () => (await import('./schedule/show.js')).showSchedule,
+    },
     pause: {
       summary: 'pause a schedule until it is resumed',
       load: async () => (await import('./schedule/commands.js')).pauseSchedule,

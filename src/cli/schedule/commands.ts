@@ -123,7 +123,7 @@ async function noteSchedule(context: CliContext, schedules: Schedules, id: strin
 }
 
 /** Returns the times of a schedule as text: `every hour`, `0 9 * * * (Europe/Berlin)`. */
-function timesText({ cron, everyMs, timeZone }: RecordedTimes): string {
+export function timesText({ cron, everyMs, timeZone }: RecordedTimes): string {
   if (cron === undefined) return formatInterval(everyMs ?? 0);
   return timeZone === undefined ? visible(cron) : `${visible(cron)} (${visible(timeZone)})`;
 }
@@ -203,7 +203,7 @@ function cells(row: ScheduleRow): readonly string[] {
 }
 
 /** Returns the firings that did not take place, as a cell. While it is paused, a schedule has none. */
-function leftOut({ skipped = 0, missed = 0 }: ScheduleRow): string {
+export function leftOut({ skipped = 0, missed = 0 }: ScheduleRow): string {
   const parts = [skipped > 0 && `${skipped} skipped`, missed > 0 && `${missed} missed`];
   return parts.filter((part) => part !== false).join(', ') || '-';
 }

@@ -86,6 +86,8 @@ export interface Firing {
 export interface ScheduleDetails extends ScheduleRow {
   /** The message of each firing. */
   readonly message: string;
+  /** The settings of the runs that it starts, such as `limits` and `tags`; empty if it starts none. */
+  readonly settings: RunSettings;
   /** `terminate_other` was set by means other than perdure. */
   readonly overlap: Overlap | 'terminate_other';
   /** Ids of firings that have not ended, except those that `allow_all` let through. */
@@ -197,6 +199,7 @@ export function scheduleDetails(
   return {
     ...scheduleRow(description, memo),
     message: isObject(input) ? textField(input, 'message') : '',
+    settings: settingsOf(firingOptions(input)),
     overlap: overlapOf(policies.overlap),
     running: info.runningActions.map(({ workflow }) => workflow.workflowId),
     fired: info.numActionsTaken,
