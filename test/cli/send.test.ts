@@ -60,6 +60,13 @@ describe('an open run without another worker', () => {
       answer: 'Ada.',
       steps: 1,
     });
+    for (const rest of [[], ['--detach']]) {
+      const other = await perdure('send', id, 'Is it?', '--message-id', 'q1', ...rest).ended;
+      expect(other.stderr).toContain(
+        '--message-id: the run has received another message with the id q1, and this one was not delivered; give it an id of its own',
+      );
+      expect(other.code).not.toBe(0);
+    }
     expect(sent.stderr).toMatch(/^Message accepted for turn 2\.$/m);
     expect(sent.stderr).toMatch(/^turn 2 · What is it\?$/m);
     expect(sent.stderr).not.toContain('My name');

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { type SentMessage, askRun, recordMessage } from '../../updates/ask.js';
+import { type SentMessage, askRun, otherMessageProblem, recordMessage } from '../../updates/ask.js';
 import { hasLiveWorker } from '../../temporal/pollers.js';
-import { PerdureError, RefusedError } from '../../core/errors.js';
+import { InputError, PerdureError, RefusedError } from '../../core/errors.js';
 import type { FollowTarget } from '../../history/follow-history.js';
 import { askProblem, askRefusal } from '../../core/run/ask.js';
-import type { Ask } from '../../core/input/inbox.js';
+import { type Ask, repeatedReceipt } from '../../core/input/inbox.js';
 import { mayAnswer, messageAnswer } from '../../core/requests/answer-by-message.js';
 import { SHOWN_DIGITS, commandLine } from '../../core/requests/commands.js';
 import type { Request } from '../../core/transcript/request.js';
@@ -169,6 +169,7 @@ async function deliver(context: CliContext, opened: OpenedRun, ask: Ask): Promis
   } catch (error) {
     if (!(error instanceof PerdureError)) throw error;
     const text = await withCommands(context, run, { text: error.message, said: ask });
+    if (InputError.isInstance(error)) throw new UsageError(asOptions(text), { cause: error });
     throw new Error(asOptions(text), { cause: error });
   }
 }
@@ -178,6 +179,9 @@ async function record(context: CliContext, opened: OpenedRun, ask: Ask): Promise
   const message = await messageOf(context, opened, ask);
   // Without a worker, the run cannot refuse the message, so this process checks it.
   const { state } = run.view;
+  const repeated = state && repeatedReceipt(state.inbox, message.id);
+  const problem = otherMessageProblem(message, repeated?.digest);
+  if (problem !== null) throw new UsageError(asOptions(problem));
   const refusal = state && askRefusal(state, message, { id: message.id, now: Date.now() });
   if (refusal !== null) {
     const text = await withCommands(context, run, { text: refusal.message, said: message });
