@@ -165,7 +165,8 @@ export {
 } from './recordings/evaluate.js';
 export type { EvalGates, GateResult } from './recordings/eval-gates.js';
 export { rerun, type CandidateModel, type Rerun, type RerunOptions } from './recordings/rerun.js';
-export type { ComparedCall, Divergence } from './recordings/divergence.js';
+export type { ComparedCall } from './recordings/divergence-text.js';
+export type { Divergence } from './recordings/divergence.js';
 export type { LiveTools } from './recordings/recorded-tools.js';
 
 // A Temporal server

@@ -7,19 +7,19 @@ import {
   isObject,
   parseJson,
 } from '../core/text/json.js';
-import { show } from '../core/text/text.js';
 import { failureOf } from '../core/transcript/call-result.js';
 import type { Message, ToolCall, ToolMessage } from '../core/transcript/messages.js';
 import type { Outcome } from '../core/transcript/outcome.js';
 import { findCall } from '../core/transcript/transcript.js';
 import type { Request } from '../core/transcript/request.js';
+import {
+  type ComparedCall,
+  callText,
+  isComparedCall,
+  saidText,
+  valueText,
+} from './divergence-text.js';
 import type { RecordedRun, Recording } from './recording.js';
-
-/** A call by its tool and its arguments. */
-export interface ComparedCall {
-  readonly tool: string;
-  readonly arguments: Json;
-}
 
 /** The first place at which a rerun differs from its recording. */
 export interface Divergence {
@@ -89,7 +89,7 @@ function describe({ kind, actual, recorded, nearest }: Omit<Divergence, 'text'>)
         return `asked for no decision about ${valueText(recorded)}; recorded a decision`;
       return `asked for a decision about ${valueText(actual)}; recorded none`;
     case 'message':
-      return `said ${valueText(actual)}; recorded ${valueText(recorded)}`;
+      return saidText(actual, recorded);
     case 'outcome':
       if (isObject(actual) && typeof actual['error'] === 'string')
         return `failed: ${visible(actual['error'])}; recorded ${valueText(recorded)}`;
@@ -100,15 +100,6 @@ function describe({ kind, actual, recorded, nearest }: Omit<Divergence, 'text'>)
 function nearestText(actual: Json, nearest: ComparedCall): string {
   const isSame = canonicalJson(actual) === canonicalJson({ ...nearest });
   return isSame ? ' here, but the same call elsewhere' : `; nearest: ${callText(nearest)}`;
-}
-
-function valueText(value: Json): string {
-  if (value === null) return 'nothing';
-  return isComparedCall(value) ? callText(value) : show(value);
-}
-
-function isComparedCall(value: Json): value is Json & ComparedCall {
-  return typeof value === 'object' && value !== null && 'tool' in value && 'arguments' in value;
 }
 
 /** Describes a call that a rerun would execute, although the recorded one was denied. */
@@ -128,10 +119,6 @@ export function treatedText(
 /** Returns whether a result says that a call was denied. */
 export function isDenial(message: ToolMessage): boolean {
   return failureOf(message)?.type === 'denied';
-}
-
-function callText({ tool, arguments: args }: ComparedCall): string {
-  return `${tool} ${show(args)}`;
 }
 
 /** Returns a call of a message as it is compared. */

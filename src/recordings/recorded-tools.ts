@@ -9,8 +9,8 @@ import type { CurrentActivity } from '../memory/attempt.js';
 import { ToolError } from '../tools/errors.js';
 import { toPlain } from '../tools/result/plain.js';
 import { RecordedResult, type Tool, type ToolContext, createToolRegistry } from '../tools/tool.js';
+import type { ComparedCall } from './divergence-text.js';
 import {
-  type ComparedCall,
   type Found,
   comparedCall,
   createDivergence,

@@ -1,0 +1,59 @@
+import { type Json, isObject } from '../core/text/json.js';
+import { headOf, show, visibleJson } from '../core/text/text.js';
+import { failureOf } from '../core/transcript/call-result.js';
+
+/** A call by its tool and its arguments. */
+export interface ComparedCall {
+  readonly tool: string;
+  readonly arguments: Json;
+}
+
+/** Returns a value that is compared, in a few words. */
+export function valueText(value: Json): string {
+  if (value === null) return 'nothing';
+  return isComparedCall(value) ? callText(value) : show(value);
+}
+
+export function isComparedCall(value: Json): value is Json & ComparedCall {
+  return typeof value === 'object' && value !== null && 'tool' in value && 'arguments' in value;
+}
+
+export function callText({ tool, arguments: args }: ComparedCall): string {
+  return `${tool} ${show(args)}`;
+}
+
+/** The words of a message as a difference shows them: who said them, and the failure of a call in plain form. */
+function wordsOf(message: Json): { readonly by: string; readonly words: string } | null {
+  if (!isObject(message)) return null;
+  const { role, text } = message;
+  if (typeof text !== 'string') return null;
+  const failure = role === 'tool' ? failureOf({ text }) : null;
+  if (failure !== null) return { by: 'the result ', words: `${failure.type}: ${failure.message}` };
+  return {
+    by: role === 'tool' ? 'the result ' : role === 'user' ? 'the message ' : '',
+    words: text,
+  };
+}
+
+/** The characters that are shown of a long message, and of what is equal before the first difference. */
+const SHOWN = 120;
+const EQUAL = 20;
+
+/** Returns what a message says, and what the recorded one does, from about the first difference on. */
+export function saidText(actual: Json, recorded: Json): string {
+  const [said, before] = [wordsOf(actual), wordsOf(recorded)];
+  if (said === null && before === null)
+    return `said ${valueText(actual)}; recorded ${valueText(recorded)}`;
+  const [one, other] = [said?.words ?? '', before?.words ?? ''];
+  let same = 0;
+  while (same < one.length && one[same] === other[same]) same += 1;
+  const from = Math.max(one.length, other.length) > SHOWN ? Math.max(0, same - EQUAL) : 0;
+  const shown = (of: { readonly by: string; readonly words: string } | null): string => {
+    if (of === null) return 'nothing';
+    const cut = headOf(of.words.slice(from), SHOWN);
+    const rest = from + cut.length < of.words.length ? '…' : '';
+    return `${of.by}${visibleJson(`${from > 0 ? '…' : ''}${cut}${rest}`)}`;
+  };
+  const verb = said === null || said.by === '' ? 'said' : 'has';
+  return `${verb} ${shown(said)}; recorded ${shown(before)}`;
+}
