@@ -28,10 +28,7 @@ export interface EvalRun {
   readonly calls: readonly ComparedCall[];
   readonly steps: number;
   readonly usage: Usage;
-  /**
-   * The time of all model calls together in ms, without failed attempts and waits for a worker; null
-   * for the rerun without a model.
-   */
+  /** The time of all model calls in ms, without failed attempts and waits; null without a model. */
   readonly latencyMs: number | null;
   /** Where it first differs from the recording; null if it does not. */
   readonly divergence: Divergence | null;
