@@ -370,7 +370,7 @@ describe('without a worker', () => {
 
 test.each([
   [['pause'], 'expected the id of a run, or --all --agent NAME'],
-  [['close', 'x', 'y'], 'too many arguments'],
+  [['close', 'x', 'y'], 'unexpected argument "y"'],
   [['resolve', 'x'], '(usage: perdure resolve [options] <id> <call>; --help explains it)'],
   [['cancel', 'x', '--turns'], 'Did you mean --turn'],
 ])('%j is refused as usage', async (args, why) => {

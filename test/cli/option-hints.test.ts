@@ -28,6 +28,8 @@ describe('an option under another name', () => {
     ['schedule create x hello --tz UTC', '(Did you mean --time-zone?)'],
     ['list --queue x', '(Did you mean --task-queue?)'],
     ['run files hello --limti steps=3', '(Did you mean --limit?)'],
+    ['cancel x --turn 9', 'error: unexpected argument "9"\n(usage: perdure cancel'],
+    ['mcp acept shop', 'error: unexpected arguments "acept" "shop"\n(Did you mean accept?)'],
   ])('perdure %s', async (line, hint) => {
     const { code, stderr } = await command.here(line.split(' ')).ended;
     expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(hint) as unknown });

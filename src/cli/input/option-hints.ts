@@ -1,4 +1,6 @@
 import type { Command as Entry } from 'commander';
+import { distance } from 'fastest-levenshtein';
+import { show } from '../../core/text/text.js';
 
 /**
  * What people call an option, by its words: the options that it may mean, of which a command has one. A
@@ -74,10 +76,25 @@ export function withOptionHint(message: string, entry: Entry): string {
   const [, decision = ''] = DECISION.exec(message) ?? [];
   const command = Object.hasOwn(OWN_COMMANDS, decision) ? OWN_COMMANDS[decision] : undefined;
   if (command !== undefined) return `${message.trimEnd()}\n(${command})`;
+  if (message.startsWith(EXCESS)) return unexpectedText(entry);
   const [, error = '', word = ''] = UNKNOWN.exec(message) ?? [];
   if (error === '') return message;
   const hint = hintFor(word.toLowerCase(), entry);
   return hint === null ? message : `${error}\n(${hint})`;
+}
+
+const EXCESS = 'error: too many arguments';
+/** The most letters in which a mistyped command differs from the one that is meant. */
+const MISTYPED = 2;
+
+/** Returns the error for more operands than a command takes, which may be a mistyped command of its group. */
+function unexpectedText(entry: Entry): string {
+  const rest = entry.args.slice(entry.registeredArguments.length);
+  const [first = ''] = rest;
+  const meant = entry.commands.find((one) => distance(one.name(), first) <= MISTYPED)?.name();
+  const hint = meant === undefined ? '' : `\n(Did you mean ${meant}?)`;
+  const shown = rest.map((word) => show(word)).join(' ');
+  return `error: unexpected ${rest.length === 1 ? 'argument' : 'arguments'} ${shown}${hint}`;
 }
 
 function hintFor(word: string, entry: Entry): string | null {
