@@ -5,6 +5,7 @@ import type {
   JsonSchemaValidator,
   VersionNegotiationMode,
 } from '@modelcontextprotocol/client';
+import { show } from '../core/text/text.js';
 import { type Environment, learnSecrets } from '../secrets/known.js';
 import { ownVersion } from '../storage/files.js';
 import { CallFault } from '../tools/arguments/check-arguments.js';
@@ -234,7 +235,7 @@ function withStderr(error: unknown, open: OpenTransport): unknown {
   if (breach !== null) return new Error(breach, { cause: error });
   const tail = open.stderrTail();
   if (tail === '') return error;
-  return new Error(`${normalizeError(error).message}; it wrote: ${tail}`, { cause: error });
+  return new Error(`it wrote: ${tail} (${normalizeError(error).message})`, { cause: error });
 }
 
 /** Returns whether the server has answered the handshake with a refusal. */
@@ -251,9 +252,12 @@ function unreachable(server: McpServer, error: unknown): Error {
   const text = `MCP server "${server.name}" (${where}) cannot be reached: ${message}`;
   if (server.transport === 'stdio') {
     if (fieldOf(error, 'code') !== 'ENOENT') return new Error(text);
-    return new WorkerFaultError(
-      `${text}; check that the command is installed on this worker and that \`cwd\` exists`,
-    );
+    const [program = '', ...words] = server.command.trim().split(/\s+/);
+    const fix =
+      words.length > 0
+        ? `give only the program as \`command\` (${show(program)}), and its arguments as \`args\`: ${show(words)}`
+        : 'check that the command is installed on this worker and that `cwd` exists';
+    return new WorkerFaultError(`${text}; ${fix}`);
   }
   const status = fieldOf(error, 'status');
   if (!isRefusedKey(status)) return new Error(text);

@@ -117,16 +117,23 @@ function messageBuffer(
   };
 }
 
+/** A line such as `SyntaxError: Cannot use import statement outside a module`, of Node, Python, or Java. */
+const FAULT = /^(?:Uncaught )?[\w.$]{0,80}(?:Error|Exception)(?: \[\w{1,60}\])?: \S/;
+
+/** Returns the end of what the child writes, or the last line of it that names an error. */
 function collectStderr({ stderr }: StdioClientTransport): () => string {
   let text = '';
   stderr?.on('data', (chunk: Buffer) => {
     text = (text + chunk.subarray(-4 * KEPT_CHARACTERS).toString()).slice(-KEPT_CHARACTERS);
   });
-  return () =>
-    redactMessage(text)
-      .slice(-STDERR_CHARACTERS)
-      .replaceAll(/[\p{Cc}\p{Cf}\s]+/gu, ' ')
-      .trim();
+  return () => {
+    const lines = redactMessage(text)
+      .split('\n')
+      .map((line) => line.replaceAll(/[\p{Cc}\p{Cf}\s]+/gu, ' ').trim());
+    // What a runtime prints around it, such as a stack, does not say what is wrong.
+    const fault = lines.findLast((line) => FAULT.test(line));
+    return fault?.slice(0, STDERR_CHARACTERS) ?? lines.join(' ').slice(-STDERR_CHARACTERS).trim();
+  };
 }
 
 async function openHttp(
