@@ -190,6 +190,7 @@ export async function loadAgent(
     definition,
     semantics: SEMANTICS,
     endsGrants: true,
+    messageDigests: true,
     limits,
     price,
     ...ofAll(facts),

@@ -260,10 +260,10 @@ describe('a message', () => {
     await expect(send(handle, 'what is on tomorrow?')).rejects.toMatchObject({
       cause: { message: expect.stringContaining('the run waits for an answer to request r1') },
     });
-    expect(await send(handle, ' Yes! ')).toEqual({ turn: 1 });
+    expect(await send(handle, ' Yes! ')).toMatchObject({ turn: 1 });
     await desk.statusWhere(handle, ({ status }) => status === 'waiting_message');
     expect([...desk.done].toSorted()).toEqual(['add new', 'delete e1']);
-    expect(await send(handle, 'yes')).toEqual({ turn: 2 });
+    expect(await send(handle, 'yes')).toMatchObject({ turn: 2 });
     await handle.executeUpdate(closeUpdate, { args: [{}] });
     const { projection } = await desk.end(handle);
     const lines = projection.messages.flatMap((one) =>

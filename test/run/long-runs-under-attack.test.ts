@@ -247,7 +247,7 @@ describe('a message', () => {
       limits: { steps: 1 },
     });
     await door.reached;
-    expect(await ask(handle, { message: 'late', mode: 'steer' })).toEqual({ turn: 2 });
+    expect(await ask(handle, { message: 'late', mode: 'steer' })).toMatchObject({ turn: 2 });
     door.release();
     expect(await outcomeOf(handle, 1)).toMatchObject({ status: 'stopped', answer: 'closing' });
     expect(await outcomeOf(handle, 2)).toMatchObject({ answer: 'done: late' });

@@ -90,7 +90,7 @@ test(`${TURNS} turns in one open run: every message once, in order, in segments 
   });
   const handle = await rig.start({ agent: 'clerk', open: true, message: 'turn 1' });
   for (let turn = 2; turn <= TURNS; turn += 1) {
-    expect(await ask(handle, { message: `turn ${turn}`, id: `t${turn}` })).toEqual({ turn });
+    expect(await ask(handle, { message: `turn ${turn}`, id: `t${turn}` })).toMatchObject({ turn });
   }
   expect(await ask(handle, { message: 'again', id: 't2' })).toMatchObject({ turn: 2 });
   await handle.executeUpdate(closeUpdate, { args: [{}] });

@@ -87,7 +87,7 @@ describe('a message without a worker', () => {
       await handle.signal(messageSignal, two);
       await bringWorker();
       const turn = order.length + 3;
-      expect(await asked).toEqual({ turn });
+      expect(await asked).toMatchObject({ turn });
       await client.result(id, { turn });
       await rig.stopWorkers();
       order.push(one.message, two.message, three.message);

@@ -157,6 +157,7 @@ export const configShape = fields<RunConfig>({
   definition: definitionShape,
   semantics: optional(oneOf(SEMANTICS)),
   endsGrants: optional(yes),
+  messageDigests: optional(yes),
   limits: fields<EffectiveLimits>({ turn: limitSetShape, run: limitSetShape }),
   price: nullable(priceShape),
   highestPrice: optional(priceShape),

@@ -216,13 +216,16 @@ export function assignTurn(inbox: Inbox, current: number, mode: AskMode): number
 }
 
 /** Returns the inbox with one more message. */
-export function addMessage(inbox: Inbox, message: Incoming): Inbox {
-  const digest = contentDigest({ ...message, message: message.text });
+export function addMessage(inbox: Inbox, message: Incoming, withDigest = false): Inbox {
+  const { id, turn, text } = message;
+  const seen = withDigest
+    ? ([id, turn, contentDigest({ ...message, message: text })] as const)
+    : ([id, turn] as const);
   return {
     ...inbox,
     waiting: [...inbox.waiting, message],
-    seen: [...inbox.seen, [message.id, message.turn, digest] as const].slice(-REMEMBERED_IDS),
-    lastTurn: Math.max(inbox.lastTurn, message.turn),
+    seen: [...inbox.seen, seen].slice(-REMEMBERED_IDS),
+    lastTurn: Math.max(inbox.lastTurn, turn),
     count: (inbox.count ?? 0) + 1,
   };
 }

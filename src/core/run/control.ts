@@ -90,8 +90,10 @@ export function editCall(
 /** Applies the events outside a turn: messages, decisions, and changes of the run as a whole. */
 export function applyControlEvent(state: RunState, event: PersonEvent | SegmentEvent): RunState {
   switch (event.type) {
-    case 'message-received':
-      return { ...state, inbox: addMessage(state.inbox, event.message) };
+    case 'message-received': {
+      const { messageDigests } = state.config;
+      return { ...state, inbox: addMessage(state.inbox, event.message, messageDigests) };
+    }
     case 'message-refused':
       return { ...state, inbox: addRefusal(state.inbox, event.refused) };
     case 'decision-recorded':

@@ -156,6 +156,8 @@ export interface RunConfig {
    * a version loaded it that let them hold on.
    */
   readonly endsGrants?: true;
+  /** The inbox remembers what messages say. Absent in a run that an earlier version began. */
+  readonly messageDigests?: true;
   readonly limits: EffectiveLimits;
   /** Null if the model's price is unknown. */
   readonly price: ModelPrice | null;
