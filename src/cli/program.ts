@@ -122,7 +122,7 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Listed | ListedG
     },
     undo: {
       summary: 'undo a tool call',
-      load: async () => (await import('./commands/approve.js')).undo,
+      load: async () => (await import('./commands/undo.js')).undo,
     },
   },
   'Read (works without a worker):': {

@@ -322,6 +322,7 @@ export interface DecisionMethods {
   /**
    * Undoes a call with its tool's `undo`: the specified call, or else the last one that can be
    * undone. Returns the call's id when the run has started to undo it; the status shows the result.
+   * Without a call, it is refused while another undo is open, and the error names that one.
    *
    * @example
    * ```ts

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
 import { z } from 'zod';
-import { approve, deny, undo } from '../../src/cli/commands/approve.js';
+import { approve, deny } from '../../src/cli/commands/approve.js';
 import { inbox } from '../../src/cli/commands/list.js';
 import { status } from '../../src/cli/commands/status.js';
+import { undo } from '../../src/cli/commands/undo.js';
 import type { Command } from '../../src/cli/context.js';
 import { requestView } from '../../src/http/views.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
@@ -27,10 +28,21 @@ const refund = defineTool({
   undo: () => desk.did('undo'),
 });
 
+const book = defineTool({
+  name: 'book',
+  description: 'Books.',
+  effect: 'keyed',
+  input: z.object({ room: z.string() }),
+  execute: ({ room }) => room,
+  undo: ({ room }) => {
+    if (room === 'gone') throw new Error('somebody else has it now');
+  },
+});
+
 beforeAll(async () => {
   desk = await createDesk();
   await desk.work([
-    defineAgent({ name: 'clerk', instructions: 'x', model: 'script', tools: [refund] }),
+    defineAgent({ name: 'clerk', instructions: 'x', model: 'script', tools: [refund, book] }),
   ]);
 });
 afterAll(async () => await desk.close());
@@ -50,7 +62,12 @@ async function type<Options>(
 }
 
 /** An open run that has refunded, and whose undo waits for approval. */
-async function undoing(): Promise<{ readonly id: string; readonly digest: string }> {
+async function undoing(): Promise<{
+  readonly id: string;
+  readonly digest: string;
+  /** What the command `undo` printed. */
+  readonly said: string;
+}> {
   desk.reset();
   desk.script([{ refund: { order: 17, euros: 80 } }, 'Refunded.']);
   const handle = await desk.rig.start({ agent: 'clerk', message: 'go', open: true });
@@ -58,9 +75,10 @@ async function undoing(): Promise<{ readonly id: string; readonly digest: string
   await desk.statusWhere(handle, ({ pending }) => pending.length === 1);
   await desk.decide(handle, { as: 'approve' });
   await desk.statusWhere(handle, (now) => now.status === 'waiting_message');
-  expect((await type(undo, { id })).code).toBe(0);
+  const undone = await type(undo, { id });
+  expect(undone.code).toBe(0);
   const { pending } = await desk.statusWhere(handle, (now) => now.pending.length === 1);
-  return { id, digest: pending[0]?.digest ?? '' };
+  return { id, digest: pending[0]?.digest ?? '', said: undone.stderr };
 }
 
 const WHEN = /^executed call: call_1_1_0, executed in turn 1, step 1, at 20\d\d-\S+Z$/m;
@@ -101,4 +119,30 @@ test('an approved undo says that the call is undone, not that the run resumes', 
   const yes = await type(approve, { id, request: 'r2', digest });
   expect(yes.stderr).toMatch(/approve; the call is undone\. See the result with: .* status /);
   await vi.waitFor(() => expect(desk.done).toEqual(['refund', 'undo']), { timeout: 10_000 });
+});
+
+test('the command says that the undo waits for approval, and refuses a second one', async () => {
+  const { id, digest, said } = await undoing();
+  expect(said).toContain(
+    `The undo of call call_1_1_0 of run ${id} waits for approval (request r2). Approve it with: `,
+  );
+  expect(said).toContain(`approve ${id} r2 --digest ${digest.slice(0, 12)}`);
+  const waits = 'the undo of call_1_1_0 waits for a decision about request r2';
+  await expect(type(undo, { id })).rejects.toThrow(waits);
+  await expect(type(undo, { id, call: 'call_1_1_0' })).rejects.toThrow(waits);
+  await type(approve, { id, request: 'r2', digest });
+  await vi.waitFor(() => expect(desk.done).toEqual(['refund', 'undo']), { timeout: 10_000 });
+});
+
+test('the command says how an undo has ended that needs no approval', async () => {
+  desk.script([{ book: { room: 'gone' } }, { book: { room: '7' } }, 'Booked.']);
+  const handle = await desk.rig.start({ agent: 'clerk', message: 'go', open: true });
+  const id = handle.workflowId;
+  await desk.statusWhere(handle, (now) => now.status === 'waiting_message');
+  const good = await type(undo, { id }, { json: true });
+  expect(good.stderr).toContain(`Call call_1_2_0 of run ${id} is undone.`);
+  expect(JSON.parse(good.stdout)).toEqual({ id, undoing: 'call_1_2_0', state: 'undone' });
+  const bad = await type(undo, { id });
+  expect(bad.code).toBe(1);
+  expect(bad.stderr).toMatch(/The undo of call call_1_1_0 .* failed: .*somebody else has it now/);
 });

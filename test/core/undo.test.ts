@@ -239,6 +239,45 @@ describe('an undo that needs approval by a rule', () => {
   });
 });
 
+describe('an undo that names no call', () => {
+  const older = {
+    ...booked().kept?.[0],
+    call: { id: 'call_1_0_0', name: 'book', arguments: '{}' },
+  };
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a call beside that of the script
+  const withOlder = (state: RunState): RunState =>
+    ({ ...state, kept: [older, ...(state.kept ?? [])] }) as RunState;
+
+  test('is refused while another is open, which it names', () => {
+    expect(undoProblem(withOlder(undoing()), undefined, 20)).toBe(
+      `call: ${ID} is being undone; to undo another call, name it: call_1_0_0`,
+    );
+    expect(undoProblem(withOlder(asking()), undefined, 40)).toBe(
+      `call: the undo of ${ID} waits for a decision about request r1; to undo another call, name it: call_1_0_0`,
+    );
+    expect(undoProblem(withOlder(undoing()), 'call_1_0_0', 20)).toBeNull();
+  });
+
+  test('is refused if there is nothing to undo', () => {
+    expect(undoProblem(start, undefined, 20)).toBe('call: nothing can be undone');
+  });
+});
+
+test('an action of a plan can be named by its own id, unless two have it', () => {
+  const [kept] = booked().kept ?? [];
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- calls beside that of the script
+  const withCalls = (...ids: readonly string[]): RunState =>
+    ({ ...start, kept: ids.map((id) => ({ ...kept, call: { ...kept?.call, id } })) }) as RunState;
+  const one = withCalls('node_execute_1.a1', 'node_execute_1.a2');
+  const begun2 = after(one, update('undo', { call: 'a2' }, 'u', 20));
+  expect(undoProblem(one, 'a2', 20)).toBeNull();
+  expect(begun2.decisions).toMatchObject([{ what: 'undo', call: 'node_execute_1.a2' }]);
+  expect(undoProblem(begun2, 'a2', 20)).toBe('call: node_execute_1.a2 is being undone');
+  expect(undoProblem(withCalls('node_execute_1.a2', 'node_execute_2.a2'), 'a2', 20)).toBe(
+    'call: "a2" cannot be undone; undoable: node_execute_1.a2, node_execute_2.a2',
+  );
+});
+
 test('the undo of a call whose tool can no longer undo is refused', () => {
   const refreshed = reduce(booked(), {
     type: 'agent-refreshed',

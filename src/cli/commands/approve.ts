@@ -6,13 +6,13 @@ import { type Json, isObject } from '../../core/text/json.js';
 import { readRefusal, reasonOfNo } from '../../core/text/refusal-words.js';
 import { show } from '../../core/text/text.js';
 import type { RequestedGrant } from '../../core/transcript/request.js';
-import { requestUndo, revokeGrant } from '../../updates/decide.js';
+import { revokeGrant } from '../../updates/decide.js';
 import { likelyMeant } from '../../validation/check-options.js';
 import { type CliContext, type Command, EXIT, UsageError } from '../context.js';
 import { withWorker } from '../hosting/with-worker.js';
 import { deciderName } from '../input/option-parsers.js';
 import { withOptions } from '../input/options.js';
-import { requireOpenRun, requireWorker } from '../open-run.js';
+import { requireOpenRun } from '../open-run.js';
 import { nextCommandFor } from '../reports/next-command.js';
 import { type OpenedRequest, byWords, denyingCommand, submitDecision } from '../requests/decide.js';
 import { chosenActions } from '../requests/prompt.js';
@@ -259,41 +259,6 @@ export const revoke: Command<RevokeOptions> = {
       `Grant ${visible(revoked)} of run ${visible(id)} is revoked: later calls need approval again. Calls that have already started continue.`,
     );
     if (context.options.json) context.out(JSON.stringify({ id, revoked }));
-    return EXIT.completed;
-  },
-};
-
-interface UndoOptions {
-  readonly id: string;
-  readonly call?: string;
-  readonly by?: string;
-}
-
-/**
- * `undo ID [CALL]`: undoes a call with its tool's `undo`; without CALL, undoes the last call that
- * can be undone.
- */
-export const undo: Command<UndoOptions> = {
-  declare: (entry) =>
-    withOptions(
-      entry
-        .argument('<id>', 'the run')
-        .argument('[call]', 'the call, as status shows it; default: the last that can be undone'),
-      'by',
-    ),
-  async run(context, { id: named, call, by }) {
-    const actor = deciderName(by);
-    const opened = await requireOpenRun(context, named);
-    const { id } = opened.run;
-    // The undo itself also needs a worker, and a worker in this process would end before it.
-    await requireWorker(context, opened, 'undo');
-    const given = { by: actor, ...(call !== undefined && { call }) };
-    const undoing = await requestUndo(opened.client, id, given);
-    const see = await nextCommandFor(context, opened.run, ['status', id]);
-    context.note(
-      `Call ${visible(undoing)} of run ${visible(id)} is being undone. See the result with: ${see}`,
-    );
-    if (context.options.json) context.out(JSON.stringify({ id, undoing }));
     return EXIT.completed;
   },
 };

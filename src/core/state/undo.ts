@@ -3,6 +3,7 @@ import type { ToolDefinition } from '../definition/tool-definition.js';
 import { formatDuration } from '../text/text.js';
 import type { BlobRef, ToolCall } from '../transcript/messages.js';
 import { callSummary } from './summaries.js';
+import { UNDO } from './work.js';
 
 /** A call that can be undone, or whose undo was attempted. */
 export interface Undoable {
@@ -97,15 +98,24 @@ export function undoableCalls({ kept = [] }: Keeper): readonly Undoable[] {
 
 /**
  * Returns the call that an update asks to undo: the one it names, or the last one that can be
- * undone.
+ * undone. An action of a plan may be named by its own id, if no other plan of the run has that one.
  */
 export function callToUndo(
   { kept = [] }: Keeper,
   id: string | undefined,
   now: number,
 ): KeptCall | undefined {
-  if (id !== undefined) return kept.find(({ call }) => call.id === id);
+  if (id !== undefined) {
+    const exact = kept.find(({ call }) => call.id === id);
+    const actions = kept.filter(({ call }) => call.id.endsWith(`.${id}`));
+    return exact ?? (actions.length === 1 ? actions[0] : undefined);
+  }
   return kept.findLast(({ state, until }) => state === undefined && until > now);
+}
+
+/** The part of a run's state that has the requests of its undos. */
+interface HasUndos {
+  readonly work: readonly { readonly name: string; readonly request?: { readonly id: string } }[];
 }
 
 /** The part of a run's state that has the tools of its agent. */
@@ -123,19 +133,31 @@ export function undoFault({ config }: HasTools, { name }: Pick<ToolCall, 'name'>
   return tool.undoMs === undefined ? `the tool "${name}" can no longer undo` : null;
 }
 
-/** Returns why a call cannot be undone, or null. `now`: Unix time in ms. */
-export function undoProblem(state: Keeper & HasTools, id: unknown, now: number): string | null {
+/**
+ * Returns why a call cannot be undone, or null. An undo that names no call is refused while another one is
+ * open: a caller who repeats it would undo an earlier call. `now`: Unix time in ms.
+ */
+export function undoProblem(
+  state: Keeper & HasTools & HasUndos,
+  id: unknown,
+  now: number,
+): string | null {
   if (id !== undefined && typeof id !== 'string') return 'call: expected the id of a call';
+  const { kept = [] } = state;
+  const open = kept.filter((one) => one.state === undefined && one.until > now);
+  const others = open.map(({ call }) => call.id).join(', ');
+  if (id === undefined) {
+    const undoing = kept.findLast((one) => one.state === 'undoing');
+    const more = others === '' ? '' : `; to undo another call, name it: ${others}`;
+    if (undoing !== undefined) return `call: ${undoingText(state, undoing)}${more}`;
+  }
   const found = callToUndo(state, id, now);
   if (found === undefined) {
-    const open = (state.kept ?? []).filter((one) => one.state === undefined && one.until > now);
-    const known =
-      open.length === 0
-        ? 'nothing can be undone'
-        : `undoable: ${open.map(({ call }) => call.id).join(', ')}`;
-    return `call: ${id === undefined ? 'there is no call to undo' : `${JSON.stringify(id)} cannot be undone`}; ${known}`;
+    if (id === undefined) return 'call: nothing can be undone';
+    const known = open.length === 0 ? 'nothing can be undone' : `undoable: ${others}`;
+    return `call: ${JSON.stringify(id)} cannot be undone; ${known}`;
   }
-  if (found.state === 'undoing') return `call: ${found.call.id} is being undone`;
+  if (found.state === 'undoing') return `call: ${undoingText(state, found)}`;
   if (found.state === 'undone') return `call: ${found.call.id} is undone already`;
   if (found.until <= now) {
     const agoMs = now - found.until;
@@ -143,4 +165,12 @@ export function undoProblem(state: Keeper & HasTools, id: unknown, now: number):
   }
   const fault = undoFault(state, found.call);
   return fault === null ? null : `call: ${found.call.id} cannot be undone; ${fault}`;
+}
+
+/** Returns how far an undo is that has begun. */
+function undoingText({ work }: HasUndos, { call: { id } }: KeptCall): string {
+  const request = work.find(({ name }) => name === `${UNDO}${id}`)?.request;
+  return request === undefined
+    ? `${id} is being undone`
+    : `the undo of ${id} waits for a decision about request ${request.id}`;
 }

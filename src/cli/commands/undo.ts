@@ -1,0 +1,128 @@
+import { toRunStatus } from '../../client/status.js';
+import { decidingCommands } from '../../core/requests/commands.js';
+import type { Undoable } from '../../core/state/undo.js';
+import { visible, visibleMessage } from '../../core/state/summaries.js';
+import type { Request } from '../../core/transcript/request.js';
+import { followSegments } from '../../history/follow-history.js';
+import { type RunReading, readRun } from '../../history/read-run.js';
+import { requestUndo } from '../../updates/decide.js';
+import { type CliContext, type Command, EXIT } from '../context.js';
+import { deciderName } from '../input/option-parsers.js';
+import { withOptions } from '../input/options.js';
+import { type OpenedRun, requireOpenRun, requireWorker } from '../open-run.js';
+import { nextCommandFor } from '../reports/next-command.js';
+import { ownStanding } from '../requests/show-request.js';
+
+interface UndoOptions {
+  readonly id: string;
+  readonly call?: string;
+  readonly by?: string;
+}
+
+/**
+ * `undo ID [CALL]`: undoes a call with its tool's `undo`; without CALL, undoes the last call that
+ * can be undone.
+ */
+export const undo: Command<UndoOptions> = {
+  declare: (entry) =>
+    withOptions(
+      entry
+        .argument('<id>', 'the run')
+        .argument('[call]', 'the call, as status shows it; default: the last that can be undone'),
+      'by',
+    ),
+  async run(context, { id: named, call, by }) {
+    const actor = deciderName(by);
+    const opened = await requireOpenRun(context, named);
+    const { id } = opened.run;
+    // The undo itself also needs a worker, and a worker in this process would end before it.
+    await requireWorker(context, opened, 'undo');
+    const given = { by: actor, ...(call !== undefined && { call }) };
+    const undoing = await requestUndo(opened.client, id, given);
+    const progress = await progressOf(opened, undoing);
+    context.note(await progressText(context, undoing, progress));
+    const { state, request, message } = progress.call ?? {};
+    if (context.options.json) {
+      context.out(
+        JSON.stringify({
+          id,
+          undoing,
+          ...(state && { state }),
+          ...(request && { request }),
+          ...(message && { message }),
+        }),
+      );
+    }
+    return state === 'failed' || state === 'denied' ? EXIT.failed : EXIT.completed;
+  },
+};
+
+/** A run after an undo was requested, and what its status says of the call. */
+interface Progress {
+  readonly run: RunReading;
+  /** Absent if the run no longer has it. */
+  readonly call: Undoable | undefined;
+  /** The open request for whose decision the undo waits, if any. */
+  readonly request: Request | undefined;
+}
+
+/** The longest wait until an undo has ended or waits for a person. */
+const PROGRESS_MS = 10_000;
+
+/** Waits until an undo has ended or waits for a person; not longer than `PROGRESS_MS`, nor for a paused run. */
+async function progressOf({ client, run }: OpenedRun, undoing: string): Promise<Progress> {
+  const signal = AbortSignal.timeout(PROGRESS_MS);
+  let progress = await readProgress();
+  if (isKnown(progress)) return progress;
+  for await (const _ of followSegments(client, { id: run.id, runId: progress.run.runId, signal })) {
+    progress = await readProgress();
+    if (isKnown(progress)) break;
+  }
+  return progress;
+
+  async function readProgress(): Promise<Progress> {
+    const read = await readRun(client, run.id);
+    const { undoable = [], pending } = toRunStatus(read, Date.now());
+    const call = undoable.find((one) => one.call === undoing);
+    const request = pending.find(({ id }) => id === call?.request);
+    return { run: read, call, request };
+  }
+}
+
+function isKnown({ run, call, request }: Progress): boolean {
+  return call?.state !== 'undoing' || request !== undefined || run.view.state?.paused === true;
+}
+
+/** Returns what has become of an undo so far, and the command that helps next. */
+async function progressText(
+  context: CliContext,
+  undoing: string,
+  { run, call, request }: Progress,
+): Promise<string> {
+  const { id } = run;
+  const what = `call ${visible(undoing)} of run ${visible(id)}`;
+  const command = async (words: readonly string[]): Promise<string> =>
+    await nextCommandFor(context, run, words);
+  if (request !== undefined) {
+    const standing = ownStanding(run, request);
+    const [own] = decidingCommands(id, request, Date.now(), standing.name);
+    const waits = `The undo of ${what} waits for approval (request ${visible(request.id)}).`;
+    return own === undefined || standing.name !== 'own'
+      ? `${waits} See it with: ${await command(['inbox', id, request.id])}`
+      : `${waits} Approve it with: ${await command(own.words)}`;
+  }
+  const reason = call?.message === undefined ? '' : `: ${visibleMessage(call.message)}`;
+  const isPaused = run.view.state?.paused === true;
+  switch (call?.state) {
+    case 'undone':
+      return `C${what.slice(1)} is undone.`;
+    case 'denied':
+      return `The undo of ${what} was denied${reason}.`;
+    case 'failed':
+      return `The undo of ${what} failed${reason}.`;
+    default:
+      return isPaused
+        ? `The undo of ${what} waits, since the run is paused. Resume it with: ${await command(['resume', id])}`
+        : `C${what.slice(1)} is being undone. See the result with: ${await command(['status', id])}`;
+  }
+}
