@@ -44,6 +44,7 @@ const agents = [
     rules: [{ tool: 'pay', then: 'ask', deciders: 'not_requester' }],
   }),
   defineAgent({ ...base, name: 'steps', limits: { steps: 1 }, onLimit: 'ask' }),
+  defineAgent({ ...base, name: 'capped', onLimit: 'ask' }),
   defineAgent({ ...base, name: 'calls', limits: { toolCalls: 1 }, onLimit: 'ask' }),
 ];
 
@@ -145,6 +146,19 @@ describe('at a limit', () => {
     );
     expect(stderr).not.toContain('after reading it');
     await handle.terminate();
+  });
+
+  test('a raise of a limit of the whole run names it, and also raises that of each turn', async () => {
+    desk.script([[{ book: { room: '1' } }], [{ book: { room: '2' } }], 'Done.']);
+    const limits = { steps: 6, run: { steps: 1 } };
+    const { handle } = await desk.asked({ agent: 'capped', message: 'go', limits });
+    const id = handle.workflowId;
+    const shown = await statusOf(id);
+    expect(shown).toContain('limit run.steps: 1 of 1 used');
+    expect(shown).toContain('raise the limit by this amount, and that of each turn, if it has one');
+    await follow(id, 'limits');
+    const { outcome } = await desk.end(handle);
+    expect(outcome).toMatchObject({ status: 'completed', steps: 3 });
   });
 
   test('new limits release the run, or say that they do not', async () => {

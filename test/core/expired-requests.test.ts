@@ -69,6 +69,23 @@ describe('a request about a limit', () => {
     expect(nextAction(state)).toEqual({ type: 'await-decision' });
   });
 
+  test('names the limit of the whole run if that was reached, under the same digest', () => {
+    const whole = atLimit({ limits: { steps: 6, run: { steps: 1 } } });
+    expect(requestOf(whole, 'limit')).toMatchObject({
+      shown: 'limit run.steps: 1 of 1 used',
+      why: 'the limit "run.steps" was reached',
+      limit: { name: 'steps', used: 1, limit: 1, scope: 'run' },
+      fix: expect.stringContaining('--add run.steps=N'),
+    });
+    // The digest is that of what the run has recorded, which other limits do not change.
+    const set = after(whole, update('setLimits', { steps: 9, run: { steps: null } }, 'l', 9));
+    const other = after(whole, update('setLimits', { steps: 9 }, 'l', 9));
+    expect(set.work).toEqual([]);
+    expect(requestOf(other, 'limit').digest).toBe(requestOf(whole, 'limit').digest);
+    const asked = whole.work.find(({ name }) => name === 'limit');
+    expect(asked?.request).toMatchObject({ limit: { name: 'steps', used: 1, limit: 6 } });
+  });
+
   test('continues the turn if the limit is raised', () => {
     const raised = resolve('raise', { arguments: { steps: 2 }, by: 'ann' });
     expect(raised.config.limits.turn).toMatchObject({ steps: 3 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { LIMIT_NAMES, type Limits, type LimitSet } from '../../src/core/definition/definition.js';
-import { limitAmount, limitOption } from '../../src/core/requests/commands.js';
+import { limitAmount, limitOption } from '../../src/core/requests/limit-words.js';
 import {
   budgetLeft,
   callsLeft,

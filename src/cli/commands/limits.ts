@@ -1,11 +1,16 @@
 import { LIMIT_NAMES, type LimitSet, type Limits } from '../../core/definition/definition.js';
 import { decidedText } from '../../client/requests.js';
 import { toRunStatus } from '../../client/status.js';
-import { limitAmount, limitWord } from '../../core/requests/commands.js';
+import { limitAmount, limitWord, limitWords } from '../../core/requests/limit-words.js';
 import type { EffectiveLimits } from '../../core/state/state.js';
 import { visible } from '../../core/state/summaries.js';
 import type { Json } from '../../core/text/json.js';
-import { DECISION_FIELDS, type DecisionKind, type Request } from '../../core/transcript/request.js';
+import {
+  DECISION_FIELDS,
+  type DecisionKind,
+  type LimitReached,
+  type Request,
+} from '../../core/transcript/request.js';
 import { type RunReading, readRun } from '../../history/read-run.js';
 import { setLimits } from '../../updates/decide.js';
 import {
@@ -143,17 +148,18 @@ async function addToLimits(
   const { id } = opened.run;
   const request = viewedRequests(opened.run.view, id).find(({ kind }) => kind === 'limit');
   const { run, ...turn } = add;
-  const reached = request?.limit?.name;
-  if (request !== undefined && reached !== undefined && Object.hasOwn(turn, reached)) {
-    if (Object.keys(turn).length > 1 || run !== undefined) {
+  const { limit } = request ?? {};
+  const amount = limit && amountFor(limit, add);
+  if (request !== undefined && limit !== undefined && amount !== undefined) {
+    if (Object.keys(turn).length + Object.keys(run ?? {}).length > 1) {
       throw new UsageError(
-        `--add: expected only ${limitWord(reached)}, at which the run waits, got more; add the others afterwards`,
+        `--add: expected only ${limitWords(limit)}, at which the run waits, got more; add the others afterwards`,
       );
     }
     const what = {
       as: 'raise',
       command: 'limits',
-      arguments: { [reached]: turn[reached] ?? 0 },
+      arguments: { [limit.name]: amount },
     } as const;
     return await submitDecision(context, { id, request: request.id, digest, by, ...what });
   }
@@ -172,6 +178,14 @@ async function addToLimits(
   return await showOrSetLimits(context, { id, limit: sum, ...(by !== undefined && { by }) });
 }
 
+/**
+ * Returns by how much to raise the limit at which a run waits; undefined if other limits are meant. At a
+ * limit of the whole run, its name without `run.` means it, too.
+ */
+function amountFor({ name, scope }: LimitReached, add: Limits): number | undefined {
+  return add[name] ?? (scope === 'run' ? add.run?.[name] : undefined) ?? undefined;
+}
+
 /** Returns the error for a digest while no request is about the limits that are to be raised. `open`: one about another. */
 async function noLimitRequest(
   context: CliContext,
@@ -181,7 +195,7 @@ async function noLimitRequest(
   if (open?.limit !== undefined) {
     return new CommandError(
       'no_request',
-      `--digest: request ${visible(open.id)} is about ${limitWord(open.limit.name)}; give --add ${limitWord(open.limit.name)}=N, or omit --digest to raise another limit`,
+      `--digest: request ${visible(open.id)} is about ${limitWords(open.limit)}; give --add ${limitWords(open.limit)}=N, or omit --digest to raise another limit`,
     );
   }
   const status = toRunStatus(run, Date.now());

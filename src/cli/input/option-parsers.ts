@@ -10,7 +10,7 @@ import {
 } from '../../core/definition/definition.js';
 import type { NodeVisit } from '../../core/definition/graph-definition.js';
 import { checkLimits } from '../../core/input/input.js';
-import { limitWord } from '../../core/requests/commands.js';
+import { limitWord } from '../../core/requests/limit-words.js';
 import { type Json, type JsonObject, parseForeignJson, parseJson } from '../../core/text/json.js';
 import { parseDuration } from '../../core/text/text.js';
 import { type GlobalOptions, UsageError } from '../context.js';

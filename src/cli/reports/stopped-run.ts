@@ -1,5 +1,5 @@
 import { LIMIT_NAMES, type LimitName, type LimitSet } from '../../core/definition/definition.js';
-import { limitAmount, limitWord } from '../../core/requests/commands.js';
+import { limitAmount, limitWord } from '../../core/requests/limit-words.js';
 import { usedOf } from '../../core/rules/limits.js';
 import type { RunState } from '../../core/state/state.js';
 import { actorText } from '../../core/state/summaries.js';

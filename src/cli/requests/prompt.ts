@@ -9,7 +9,8 @@ import {
 import type { PlannedAction } from '../../core/plan/plan.js';
 import { formLines } from '../../core/requests/server-ask.js';
 import { checkBySchema } from '../../output/schema-check.js';
-import { isYesOrNo, limitWord } from '../../core/requests/commands.js';
+import { isYesOrNo } from '../../core/requests/commands.js';
+import { limitWords } from '../../core/requests/limit-words.js';
 import { visible } from '../../core/state/summaries.js';
 import {
   type Json,
@@ -280,7 +281,7 @@ function readResult(as: DecisionKind, line: string): Decided | string {
 function raiseQuestion({ limit }: Request): string {
   if (limit === undefined) return 'Raise the limit by:';
   const unit = LIMITS[limit.name] === 'time' ? ' (such as 10m)' : '';
-  return `Raise ${limitWord(limit.name)} by${unit}:`;
+  return `Raise ${limitWords(limit)} by${unit}:`;
 }
 
 function readRaise(line: string, { limit }: Request): Decided | string {

@@ -1,9 +1,10 @@
-import { LIMITS, type LimitName } from '../definition/definition.js';
+import { LIMITS } from '../definition/definition.js';
 import { harmlessActions, shownActions } from '../plan/confirm-plan.js';
 import { isOpenStatus, type RunStatus } from '../state/status.js';
 import { nodeOfCall, nodeOfCallId } from '../state/turn-definition.js';
-import { formatDuration, shellLine } from '../text/text.js';
+import { shellLine } from '../text/text.js';
 import type { DecisionKind, Request } from '../transcript/request.js';
+import { limitWords } from './limit-words.js';
 import { isUndoing } from './undo-text.js';
 
 /** Number of hex digits of a digest in a command, which compares them with the whole digest. */
@@ -147,23 +148,6 @@ export function isExpired({ expiresAt }: Pick<Request, 'expiresAt'>, now: number
   return expiresAt !== null && expiresAt <= now;
 }
 
-/** Returns the word for a limit on the command line: `cost-usd`, and `wall` for `wallMs`. */
-export function limitWord(name: LimitName): string {
-  if (name === 'wallMs') return 'wall';
-  return name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
-}
-
-/** Returns the name of a limit in options: `costUsd`, and `wall` for `wallMs`. */
-export function limitOption(name: LimitName): string {
-  return LIMITS[name] === 'time' ? limitWord(name) : name;
-}
-
-/** Returns a limit, or an amount of it, as text: `20`, `0.5`, `10 min`, or `none`. */
-export function limitAmount(name: LimitName, amount: number | null | undefined): string {
-  if (amount === null || amount === undefined) return 'none';
-  return LIMITS[name] === 'time' ? formatDuration(amount, { as: 'exact' }) : String(amount);
-}
-
 /** Returns the command for one decision about a request. */
 export function decidingCommand(
   run: string,
@@ -219,10 +203,10 @@ function commandFor(run: string, request: Decided, as: DecisionKind): RunCommand
           'limits',
           run,
           '--add',
-          `${limitWord(limit?.name ?? 'steps')}=${limit !== undefined && LIMITS[limit.name] === 'time' ? '10m' : 'N'}`,
+          `${limitWords(limit ?? { name: 'steps' })}=${limit !== undefined && LIMITS[limit.name] === 'time' ? '10m' : 'N'}`,
           ...seen,
         ],
-        purpose: 'raise the limit by this amount',
+        purpose: `raise the limit by this amount${limit?.scope === 'run' ? ', and that of each turn, if it has one' : ''}`,
       };
     case 'stop':
       return { words: resolve, purpose: 'keep the limit, and stop' };

@@ -8,14 +8,21 @@ import { type Json, canonicalJson, sha256Hex } from '../text/json.js';
 import type { ParsedArguments, ToolCall } from '../transcript/messages.js';
 import {
   type DecisionKind,
-  type LimitReached,
+  type RecordedLimit,
   OFFERED,
   type Request,
   type RequestKind,
   type ServerAsk,
 } from '../transcript/request.js';
 import { fixFor } from './commands.js';
-import { presentRequest, printedLine, questionOf, textOfRequest } from './presentation.js';
+import {
+  presentRequest,
+  limitText,
+  printedLine,
+  questionOf,
+  textOfRequest,
+} from './presentation.js';
+import { limitOf } from './raise-requests.js';
 import { askOf } from './server-ask.js';
 
 /** Returns the public form of a request. `run`: the run's workflow id, for the commands. */
@@ -41,7 +48,7 @@ export function toRequest(state: RunState, work: AskingWork, run: string): Reque
   const digest = requestDigest(about);
   const decisions = offered(kind, work);
   const given = call && call.blob === undefined ? { arguments: call.arguments } : {};
-  const limited = limit === undefined ? {} : { limit };
+  const limited = limit === undefined ? {} : { limit: limitOf(state, { limit, raisedAt }) };
   const form = definition === undefined ? {} : { definition };
   return {
     id,
@@ -53,7 +60,7 @@ export function toRequest(state: RunState, work: AskingWork, run: string): Reque
     ...given,
     ...(call?.parsed && parsedOf(call.parsed)),
     digest,
-    shown: textOfRequest(work, call, tool),
+    shown: limited.limit ? limitText(limited.limit) : textOfRequest(work, call, tool),
     ...(call?.summary !== undefined && { summary: printedLine(call.summary) }),
     why,
     requester: state.turn.by?.[0] ?? null,
@@ -145,7 +152,7 @@ interface Subject {
   readonly call?: ToolCall | undefined;
   /** The run's pinned definition of the tool. */
   readonly tool?: ToolDefinition | undefined;
-  readonly limit?: LimitReached | undefined;
+  readonly limit?: RecordedLimit | undefined;
   /** For `tool_changed`: hash of the tool's current form. */
   readonly definition?: string | undefined;
   /** The call has been made and would be undone. */

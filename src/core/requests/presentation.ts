@@ -8,8 +8,9 @@ import { type AskingWork, isUndo } from '../state/work.js';
 import { isObject, parseJson } from '../text/json.js';
 import { shorten, escapeArguments, escapeJson, headOf, printable } from '../text/text.js';
 import type { ToolCall } from '../transcript/messages.js';
-import type { Request, ServerAsk } from '../transcript/request.js';
-import { isYesOrNo, limitAmount, limitOption } from './commands.js';
+import type { LimitReached, Request, ServerAsk } from '../transcript/request.js';
+import { isYesOrNo } from './commands.js';
+import { limitAmount, limitOption } from './limit-words.js';
 import { askOf, formLines, hostOf } from './server-ask.js';
 import { ASKED_UNDO, isUndoing, whatFields } from './undo-text.js';
 
@@ -210,8 +211,14 @@ export function noticeText(text: string): string {
   return shorten(text, MAX_NOTICE_CHARACTERS);
 }
 
+/** Returns the text of a request to raise a limit. */
+export function limitText({ name, used, limit, scope }: LimitReached): string {
+  const most = limit === null ? '' : ` of ${limitAmount(name, limit)}`;
+  return `limit ${scope === 'run' ? 'run.' : ''}${limitOption(name)}: ${limitAmount(name, used)}${most} used`;
+}
+
 /**
- * Returns the text of a request: what it is about, with every argument. `shown` of the request holds it, and
+ * Returns the text of a request about a call: what it is about, with every argument. `shown` of the request holds it, and
  * `presentRequest` takes its words from there. `tool`: the run's pinned definition.
  */
 export function textOfRequest(
@@ -220,13 +227,6 @@ export function textOfRequest(
   tool: ReturnType<typeof findTool>,
 ): string {
   const { name, request } = work;
-  const { limit } = request;
-  if (limit !== undefined) {
-    const [used, most] = [limit.used, limit.limit].map((amount) =>
-      amount === null ? null : limitAmount(limit.name, amount),
-    );
-    return `limit ${limitOption(limit.name)}: ${used}${most ? ` of ${most}` : ''} used`;
-  }
   if (call === undefined) return '';
   // The engine generated the text from the plan's actions.
   if (request.kind === 'plan') return questionOf(call).question ?? '';

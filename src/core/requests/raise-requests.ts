@@ -13,7 +13,7 @@ import { findWork } from '../state/work.js';
 import type { JsonObject } from '../text/json.js';
 import type { ToolCall } from '../transcript/messages.js';
 import type { StopReason } from '../transcript/outcome.js';
-import type { LimitReached, NewRequest } from '../transcript/request.js';
+import type { LimitReached, NewRequest, RecordedLimit } from '../transcript/request.js';
 
 /**
  * Returns the request to raise a limit; null if the turn ends instead. `at`: Unix time in ms. A
@@ -23,13 +23,29 @@ export function limitRequest(state: RunState, reason: StopReason, at: number): N
   if (state.config.definition.onLimit !== 'ask' || state.unattended === 'deny') return null;
   if (state.turn.limitKept || reason === 'no_progress' || reason === 'denied') return null;
   const limit = reached(state, reason, at);
-  return { kind: 'limit', why: `the limit "${reason}" was reached`, raisedAt: at, limit };
+  const { scope } = limitOf(state, { limit, raisedAt: at });
+  const why = `the limit "${scope === 'run' ? 'run.' : ''}${reason}" was reached`;
+  return { kind: 'limit', why, raisedAt: at, limit };
 }
 
-function reached(state: RunState, name: LimitName, at: number): LimitReached {
+/** Returns what the digest of a request covers, which may therefore not change. */
+function reached(state: RunState, name: LimitName, at: number): RecordedLimit {
   const { turn, run } = state.config.limits;
   const used = usedOf(name, { state, scope: 'turn', at });
   return { name, used, limit: turn[name] ?? run[name] ?? null };
+}
+
+/** Returns the limit that a request is about: that of the whole run if less is left of it. */
+export function limitOf(
+  state: RunState,
+  { limit, raisedAt: at }: { readonly limit: RecordedLimit; readonly raisedAt: number },
+): LimitReached {
+  const { name } = limit;
+  const { turn, run } = state.config.limits;
+  const used = usedOf(name, { state, scope: 'run', at });
+  const most = run[name] ?? null;
+  const left = (turn[name] ?? Infinity) - usedOf(name, { state, scope: 'turn', at });
+  return most === null || left <= most - used ? limit : { name, used, limit: most, scope: 'run' };
 }
 
 /** Returns whether a run that has reached this limit may go on under its present limits. */

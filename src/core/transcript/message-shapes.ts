@@ -57,7 +57,7 @@ import {
   type Decision,
   DECISION_KINDS,
   type Grant,
-  type LimitReached,
+  type RecordedLimit,
   type RaisedRequest,
   REQUEST_KINDS,
   type RequestedGrant,
@@ -78,7 +78,7 @@ export const verdictShape = fields<Verdict>({
   expires: optional(amount),
 });
 
-const limitReached = fields<LimitReached>({
+const limitReached = fields<RecordedLimit>({
   name: oneOf(...LIMIT_NAMES),
   used: amount,
   limit: nullable(amount),

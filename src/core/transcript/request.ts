@@ -110,7 +110,12 @@ export interface LimitReached {
   readonly used: number;
   /** The limit in force; null if only the run as a whole, or a caller's budget, has one. */
   readonly limit: number | null;
+  /** Present if the limit, and the amount used, are those of the whole run. */
+  readonly scope?: 'run';
 }
+
+/** A limit as the run records it with a request, whose digest covers it: the amount of the turn. */
+export type RecordedLimit = Omit<LimitReached, 'scope'>;
 
 /** When a call was executed that a person asks to undo. */
 export interface ExecutedCall {
@@ -227,7 +232,7 @@ export interface RaisedRequest {
   /** Unix time in ms; absent: never. */
   readonly expiresAt?: number;
   readonly deciders?: readonly Deciders[];
-  readonly limit?: LimitReached;
+  readonly limit?: RecordedLimit;
   /** For `tool_changed`: hash of the tool's current form. */
   readonly definition?: string;
   /** The worker's `notify` was called. */

@@ -1,0 +1,25 @@
+import { LIMITS, type LimitName } from '../definition/definition.js';
+import { formatDuration } from '../text/text.js';
+import type { LimitReached } from '../transcript/request.js';
+
+/** Returns the word for a limit on the command line: `cost-usd`, and `wall` for `wallMs`. */
+export function limitWord(name: LimitName): string {
+  if (name === 'wallMs') return 'wall';
+  return name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+}
+
+/** Returns the word for the limit that a request is about: `steps`, or `run.steps`. */
+export function limitWords({ name, scope }: Pick<LimitReached, 'name' | 'scope'>): string {
+  return `${scope === 'run' ? 'run.' : ''}${limitWord(name)}`;
+}
+
+/** Returns the name of a limit in options: `costUsd`, and `wall` for `wallMs`. */
+export function limitOption(name: LimitName): string {
+  return LIMITS[name] === 'time' ? limitWord(name) : name;
+}
+
+/** Returns a limit, or an amount of it, as text: `20`, `0.5`, `10 min`, or `none`. */
+export function limitAmount(name: LimitName, amount: number | null | undefined): string {
+  if (amount === null || amount === undefined) return 'none';
+  return LIMITS[name] === 'time' ? formatDuration(amount, { as: 'exact' }) : String(amount);
+}
