@@ -297,6 +297,10 @@ describe('the report to the model', () => {
     expect(text).toMatch(/- a1 add done: z+… \[cut: 9\d{3} characters\]/);
     expect(text).toContain('Not done: a2 add.');
     expect(text?.length).toBeLessThan(5_000);
+    const alone = reportText({ values: { plan: planValue(plan) }, plan: 'plan', unattended: true });
+    expect(alone).toContain(
+      'Not done, because they need a decision, and this run is unattended: a3.',
+    );
   });
 });
 

@@ -8,7 +8,7 @@ import { decodeEvent } from '../../src/history/decode-event.js';
 import { createStepEmitter } from '../../src/history/emit-steps.js';
 import { createCalendar } from '../support/calendar.js';
 import { expectKeptReplays } from '../support/replays.js';
-import { askUpdate, closeUpdate, undoUpdate } from '../../src/workflows/messages/definitions.js';
+import { askUpdate, closeUpdate } from '../../src/workflows/messages/definitions.js';
 import { fixtureFiles, listed, stdioFixture } from '../support/mcp-agent.js';
 import { seen } from '../support/mcp-fixture.js';
 import { createDesk, type Desk } from '../support/requests.js';
@@ -329,31 +329,6 @@ test('a hung action delays only the actions that depend on it', async () => {
       a2: { ok: false, error: { message: 'not executed: it needs a1, which has failed' } },
     },
   });
-});
-
-test('an executed action can be undone', async () => {
-  const book = defineTool({
-    name: 'book',
-    description: 'x',
-    input: z.object({ room: z.string() }),
-    effect: 'keyed',
-    execute: async ({ room }) => {
-      desk.did(`book ${room}`);
-      return { booking: `b-${room}` };
-    },
-    undo: async (_, result) =>
-      desk.did(`undo ${z.object({ booking: z.string() }).parse(result).booking}`),
-  });
-  await desk.work([assistant({ tools: [book], rules: [] })]);
-  const actions = [{ id: 'a1', tool: 'book', arguments: { room: 'blue' } }];
-  desk.script([JSON.stringify({ actions }), 'Booked.']);
-  const handle = await desk.rig.start({ agent: 'assistant', message: 'book', open: true });
-  await desk.statusWhere(handle, ({ status }) => status === 'waiting_message');
-  await handle.executeUpdate(undoUpdate, { args: [{}] });
-  await desk.untilDone('undo b-blue');
-  await handle.executeUpdate(closeUpdate, { args: [{}] });
-  await desk.end(handle);
-  expect(desk.done).toEqual(['book blue', 'undo b-blue']);
 });
 
 test('errors of a turn do not carry over to the next', async () => {

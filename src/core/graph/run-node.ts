@@ -14,6 +14,7 @@ import {
   type RunState,
   type GraphState,
   type ConfirmedPlan,
+  decidesItself,
   keepsEarlierMeaning,
 } from '../state/state.js';
 import { type Batch, getOpenBatch } from '../state/turn.js';
@@ -219,7 +220,12 @@ export function keepResults(state: RunState, at: number): RunState {
   if (node.kind === 'execute') {
     const values = { ...graph.values, [node.save]: resultsOf(graph.values, node, kept) };
     const saved = { ...state, graph: { ...graph, values } };
-    const text = doneText({ values, plan: node.plan, results: node.save });
+    const text = doneText({
+      values,
+      plan: node.plan,
+      results: node.save,
+      unattended: decidesItself(state),
+    });
     if (text === null) return saved;
     return appendMessage(saved, at, { role: 'user', text, origin: 'perdure' });
   }

@@ -6,7 +6,7 @@ import type { Incoming } from '../input/inbox.js';
 import { EMPTY_PLAN, planValue } from '../plan/plan.js';
 import { reportText } from '../plan/results.js';
 import { appendMessage, completed, endTurn, failed } from '../state/change.js';
-import type { GraphState, NodeVisits, RunState } from '../state/state.js';
+import { type GraphState, type NodeVisits, type RunState, decidesItself } from '../state/state.js';
 import { findNode, graphOf } from '../state/turn-definition.js';
 import { type JsonObject, answerText, evaluateText, isObject, parseJson } from '../text/json.js';
 import { type AssistantMessage, type Message, saidTexts } from '../transcript/messages.js';
@@ -216,7 +216,12 @@ function prepared(
   if (node.kind === 'decide') return withMessage(state, node, at);
   if (node.kind !== 'answer') return state;
   const error = graphOf(state)?.errorTo;
-  const text = reportText({ ...node, values: graph.values, error });
+  const text = reportText({
+    ...node,
+    values: graph.values,
+    error,
+    unattended: decidesItself(state),
+  });
   return text === null
     ? state
     : appendMessage(state, at, { role: 'user', text, origin: 'perdure' });

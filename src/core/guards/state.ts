@@ -14,6 +14,7 @@ import {
   type SegmentSize,
 } from '../state/state.js';
 import { spentShape, turnShape } from '../state/turn.js';
+import type { ExecutedCall } from '../transcript/request.js';
 import type { KeptCall } from '../state/undo.js';
 import type { Block, Proposal, Work } from '../state/work.js';
 import {
@@ -215,6 +216,7 @@ const kept = fields<KeptCall>({
   until: amount,
   state: optional(oneOf('undoing', 'undone', 'failed', 'denied')),
   message: optional(text),
+  executed: optional(fields<ExecutedCall>({ turn: count, step: count, at: optional(amount) })),
 });
 
 /** The complete shape of a run's state in the schema version `STATE_VERSION` of the migrations. */

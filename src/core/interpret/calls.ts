@@ -235,7 +235,7 @@ export function succeeded(
   return [
     ...lossEvents(success),
     ...finishCall(underGrant({ work }, result), at),
-    ...(kept === null ? [] : [{ type: 'undo-enabled', kept } as const]),
+    ...(kept === null ? [] : [{ type: 'undo-enabled', kept, at } as const]),
   ];
 }
 

@@ -170,6 +170,8 @@ interface ReportSource {
   readonly plan?: string | undefined;
   readonly results?: string | undefined;
   readonly error?: string | undefined;
+  /** Whether the run answered its requests itself, because it is unattended; default: a person did. */
+  readonly unattended?: boolean;
 }
 
 /**
@@ -188,13 +190,19 @@ export function reportText(source: ReportSource): string | null {
 }
 
 /** Returns the report without the request for an answer; null if nothing was planned or done. */
-export function doneText({ values, plan: field, results, error }: ReportSource): string | null {
+export function doneText({
+  values,
+  plan: field,
+  results,
+  error,
+  ...how
+}: ReportSource): string | null {
   const plan = field === undefined ? null : planIn(values, field);
   const fault = fieldOf(values, error);
   const parts = [
     ...(isObject(fault) ? [`Planning failed: ${textOf(fault['message'])}`] : []),
     ...(plan?.dropped
-      ? [`Not done, because a person left them out: ${plan.dropped.join(', ')}.`]
+      ? [`Not done, because ${droppedText(how)}: ${plan.dropped.join(', ')}.`]
       : []),
     ...(plan?.unanswered
       ? [`Not done, because the question expired: ${plan.unanswered.join(', ')}.`]
@@ -204,6 +212,10 @@ export function doneText({ values, plan: field, results, error }: ReportSource):
   ];
   if (parts.length === 0) return null;
   return [PLAN_REPORT, ...parts].join('\n');
+}
+
+function droppedText({ unattended = false }: Pick<ReportSource, 'unattended'>): string {
+  return unattended ? 'they need a decision, and this run is unattended' : 'a person left them out';
 }
 
 function fieldOf(values: JsonObject, field: string | undefined): Json | undefined {
@@ -225,7 +237,7 @@ function resultLines(plan: Plan | null, results: Json | undefined): readonly str
 }
 
 /**
- * Returns the lines for actions that never ran although no person left them out, such as those of
+ * Returns the lines for actions that never ran although they were not left out, such as those of
  * an unconfirmed plan.
  */
 function openLines(plan: Plan | null, results: Json | undefined): readonly string[] {

@@ -91,6 +91,7 @@ export function toRequest(state: RunState, work: AskingWork, run: string): Reque
 function executedOf({ kept = [], transcript }: RunState, { id }: ToolCall): Pick<Request, 'undo'> {
   const found = kept.find(({ call }) => call.id === id);
   if (found === undefined) return {};
+  if (found.executed !== undefined) return { undo: found.executed };
   const { turn, step } = found;
   const result = transcript.messages.findLast(
     (message) => message.role === 'tool' && message.callId === id,

@@ -6,8 +6,9 @@ import { withDecision } from '../state/decisions.js';
 import { beginWithFork } from '../state/fork.js';
 import type { Ending, RunConfig, RunState } from '../state/state.js';
 import { callSummary } from '../state/summaries.js';
+import { stepsOf } from '../state/turn-definition.js';
 import { freshTurn, getOpenBatch, nothingSpent } from '../state/turn.js';
-import { withUndoState } from '../state/undo.js';
+import { withExecuted, withKept, withUndoState } from '../state/undo.js';
 import { type Work, findWork, withWork, withoutWork } from '../state/work.js';
 import type { RequestedCall, ToolCall } from '../transcript/messages.js';
 import { emptyTranscript, fixedTokens } from '../transcript/transcript.js';
@@ -61,6 +62,12 @@ export function recordVerdict(
     one.id === id ? { ...one, verdict, ...(parsed && { parsed }) } : one,
   );
   return withTurn(state, { phase: { type: 'acting', batch: { ...batch, calls } } });
+}
+
+/** Keeps a call that can be undone. */
+export function undoEnabled(state: RunState, { kept, at }: EventOf<'undo-enabled'>): RunState {
+  const executed = { turn: state.turn.number, step: stepsOf(state), at };
+  return { ...state, kept: withKept(state.kept, withExecuted(kept, executed)) };
 }
 
 /** Stores what the tool of a call that a person may undo gets. */

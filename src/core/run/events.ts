@@ -104,7 +104,7 @@ type TurnEvent =
   /** A person raised the limit, so the turn continues. */
   | { readonly type: 'limit-raised' }
   /** A call that can be undone has succeeded. */
-  | { readonly type: 'undo-enabled'; readonly kept: KeptCall };
+  | { readonly type: 'undo-enabled'; readonly kept: KeptCall; readonly at: number };
 
 /**
  * Messages and decisions of people. They may arrive at any time, including while work is in flight.

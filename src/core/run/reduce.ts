@@ -45,14 +45,13 @@ import {
   inTurn,
   isRepairing,
 } from '../state/turn.js';
-import { withKept } from '../state/undo.js';
 import { WORK, findWork, hasBegun, isUndo, withoutWork } from '../state/work.js';
 import { type CallResult, cancelledCall, refusal } from '../transcript/call-result.js';
 import type { RefusedPart, SuppliedMessage, ToolCall } from '../transcript/messages.js';
 import type { FailReason, StopReason } from '../transcript/outcome.js';
 import { fitsPinned } from './ask.js';
 import { closeBatch, completeBatch } from './complete-batch.js';
-import { applyControlEvent, editCall, recordVerdict, undoParsed } from './control.js';
+import { applyControlEvent, editCall, recordVerdict, undoEnabled, undoParsed } from './control.js';
 import type { RunEvent } from './events.js';
 import { onClosingReply, onReply } from './on-reply.js';
 
@@ -233,7 +232,7 @@ function reduceEvent(state: RunState, event: RunEvent): RunState {
     case 'limit-raised':
       return withTurn(state, { limit: null });
     case 'undo-enabled':
-      return { ...state, kept: withKept(state.kept, event.kept) };
+      return undoEnabled(state, event);
     case 'undo-parsed':
       return undoParsed(state, event);
     default:

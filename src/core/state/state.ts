@@ -197,6 +197,11 @@ export function keepsEarlierMeaning(
   return config.semantics === undefined && patched !== true;
 }
 
+/** Whether a run denies its requests itself, because no person decides about them. */
+export function decidesItself(state: Pick<RunState, 'config' | 'unattended'>): boolean {
+  return state.unattended === 'deny' && !keepsEarlierMeaning(state, {});
+}
+
 /** Default heartbeat timeout in ms: how soon the server notices that a worker has died. */
 export const HEARTBEAT_MS = 10_000;
 

@@ -1,7 +1,8 @@
 import type { AgentDefinition } from '../definition/definition.js';
 import type { ToolDefinition } from '../definition/tool-definition.js';
 import { formatDuration } from '../text/text.js';
-import type { BlobRef, ToolCall } from '../transcript/messages.js';
+import { type BlobRef, type ToolCall, parseCallId } from '../transcript/messages.js';
+import type { ExecutedCall } from '../transcript/request.js';
 import { callSummary } from './summaries.js';
 import { UNDO } from './work.js';
 
@@ -39,6 +40,8 @@ export interface KeptCall {
   readonly until: number;
   readonly state?: UndoState;
   readonly message?: string;
+  /** When a node of a graph executed it, for people: the id of such a call does not say so. */
+  readonly executed?: ExecutedCall;
 }
 
 /** The part of a run's state that holds these calls. */
@@ -58,7 +61,8 @@ export function withKept(
   const all = [...(kept ?? []), call].slice(-KEPT_CALLS);
   let characters = 0;
   const from = all.findLastIndex((one) => {
-    characters += JSON.stringify(one).length;
+    // What is for people only may not change which calls are dropped.
+    characters += JSON.stringify({ ...one, executed: undefined }).length;
     return characters > KEPT_CHARACTERS;
   });
   return all.slice(from + 1);
@@ -73,6 +77,11 @@ export function keptOf(
   if (undoMs === undefined) return null;
   const { at, ...kept } = made;
   return { ...kept, until: at + undoMs };
+}
+
+/** Returns a call with when it was executed, unless its id, and the message with its result, say so. */
+export function withExecuted(kept: KeptCall, executed: ExecutedCall): KeptCall {
+  return parseCallId(kept.call).turn > 0 ? kept : { ...kept, executed };
 }
 
 /** Returns the list with the result of an undo. */
