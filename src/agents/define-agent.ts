@@ -14,7 +14,7 @@ import { answerContract, createRememberer, createRetriever } from './agent-parts
 import type { Agent, AgentOptions, CalledAgent } from './agent.js';
 import { assertRuleNames, assertAgentOptions, isAgent, isTemplate } from './options.js';
 import { refuseCatalog } from './agent-definition.js';
-import { toLimits } from '../core/input/input.js';
+import { toLimits } from '../core/input/limits.js';
 import { namedPrompts, type NamedPrompt, type PromptTable } from './prompts.js';
 
 /**

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { type AgentTexts, authorTextProblem } from '../core/definition/definition.js';
 import { type Rule, rulesProblem } from '../core/definition/rules.js';
 import { InputError } from '../core/errors.js';
-import { checkLimits, toLimits } from '../core/input/input.js';
+import { checkLimits, toLimits } from '../core/input/limits.js';
 import {
   CREDENTIAL_PROBLEM,
   credentialProblem,

@@ -1,5 +1,5 @@
 import type { Client } from '@temporalio/client';
-import { toLimits } from '../core/input/input.js';
+import { toLimits } from '../core/input/limits.js';
 import type { BlobStore } from '../storage/blob-store.js';
 import {
   cancelTurn,

@@ -2,7 +2,7 @@ import type { CallToolResult, McpServer } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import type { Limits } from '../core/definition/definition.js';
 import { InputError, RefusedError } from '../core/errors.js';
-import { checkLimits, toLimits } from '../core/input/input.js';
+import { checkLimits, toLimits } from '../core/input/limits.js';
 import { visible } from '../core/state/summaries.js';
 import { WHOLE_DIGEST } from '../core/requests/commands.js';
 import { type Json, isObject, isTooDeep } from '../core/text/json.js';

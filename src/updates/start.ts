@@ -13,7 +13,8 @@ import { IdTakenError, InputError, NotDeliveredError } from '../core/errors.js';
 import type { ClientTool } from '../core/definition/tool-definition.js';
 import { clientToolsProblem } from '../core/input/client-tools.js';
 import type { ForkInput } from '../core/input/fork-input.js';
-import { type RunInput, isProblem, parseRunInput, toLimits } from '../core/input/input.js';
+import { type RunInput, isProblem, parseRunInput } from '../core/input/input.js';
+import { checkLimits, toLimits } from '../core/input/limits.js';
 import type { AttachedArtifact } from '../core/input/turn-context.js';
 import { workflowSummary } from '../core/run/details.js';
 import { visible } from '../core/state/summaries.js';
@@ -266,7 +267,7 @@ export function createRunInput(
   });
   const input = parseRunInput(whole);
   if (isProblem(input)) throw new InputError(input.problem);
-  const problem = clientToolsProblem(input.clientTools);
+  const problem = checkLimits(input.limits, 'limits') ?? clientToolsProblem(input.clientTools);
   if (problem !== null) throw new InputError(problem);
   return input;
 }

@@ -286,20 +286,18 @@ describe('limits', () => {
   });
 
   test.each([
+    [['--limit', 'steps=0'], 'Expected a positive whole number, or none for no limit, got 0.'],
+    [['--add', 'steps=0'], 'Expected a positive whole number, got 0.'],
+    [['--limit', 'steps=99999999999999999999'], 'Expected at most 9007199254740991, or none'],
+    [['--add', 'run.steps=1e20'], 'Expected at most 9007199254740991, got 1e20'],
     [
-      ['--limit', 'steps=0'],
-      'Expected a positive whole number, got 0; --limit also takes none, for no limit.',
+      ['--limit', 'wall=9999999h'],
+      'Expected at most 100 years, or none for no limit, got 9999999h.',
     ],
-    [['--limit', 'run.tokens=1.5'], 'Expected a positive whole number, got '],
-    [
-      ['--limit', 'cost-usd=-1'],
-      'Expected a positive number, got -1; --limit also takes none, for no limit.',
-    ],
-    [['--limit', 'steps=many'], 'Expected a positive whole number, got '],
-    [
-      ['--limit', 'wall=NaN'],
-      'Expected a duration such as 10m, got NaN; --limit also takes none, for no limit.',
-    ],
+    [['--limit', 'run.tokens=1.5'], 'Expected a positive whole number, or none for no limit, got '],
+    [['--limit', 'cost-usd=-1'], 'Expected a positive number, or none for no limit, got -1.'],
+    [['--limit', 'steps=many'], 'Expected a positive whole number, or none for no limit, got '],
+    [['--limit', 'wall=NaN'], 'Expected a duration such as 10m, or none for no limit, got NaN.'],
     [['--limit', 'steps'], 'Expected NAME=VALUE, such as steps=20'],
     [['--limits', 'steps=3'], 'Did you mean --limit'],
   ])('%j is refused as usage', async (args, why) => {

@@ -172,10 +172,13 @@ describe('an invalid command line', () => {
     ['run files hello --limti steps=3', 'Did you mean --limit'],
     [
       'run files hello --limit steps=-1',
-      'Expected a positive whole number, got -1; --limit also takes none',
+      'Expected a positive whole number, or none for no limit, got -1',
     ],
     ['run files hello --limit steps=many', 'Expected a positive whole number'],
-    ['run files hello --limit run.wall=soon', 'Expected a duration such as 10m, got soon'],
+    [
+      'run files hello --limit run.wall=soon',
+      'Expected a duration such as 10m, or none for no limit, got soon',
+    ],
     ['run files hello --limit stepz=3', 'with one of steps, tool-calls, tokens, cost-usd, wall'],
     ['run files hello --limit steps=3 --limit steps=4', 'The limit steps is given twice'],
     ['run files hello --tag ', '--tag: expected a list of strings'],

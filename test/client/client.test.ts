@@ -102,6 +102,10 @@ describe('a task run', () => {
     await expect(client.start('clerk', { message: 'x', limits })).rejects.toThrow(
       'limits.steps: expected a positive whole number',
     );
+    const high = { steps: 2 ** 53 };
+    await expect(client.start('clerk', { message: 'x', limits: high })).rejects.toThrow(
+      'limits.steps: expected at most 9007199254740991',
+    );
     const id = newId();
     const open = { open: true, id };
     const first = await client.start('clerk', open);

@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { askProblem } from '../../src/core/run/ask.js';
 import { definitionHash, hasOwnHash, unloadedConfig } from '../../src/core/rules/limits.js';
-import { checkLimits, isProblem, parseRunInput } from '../../src/core/input/input.js';
+import { isProblem, parseRunInput } from '../../src/core/input/input.js';
+import { checkLimits } from '../../src/core/input/limits.js';
 import {
   NewerStateError,
   parseCarriedState,

@@ -13,7 +13,7 @@ import {
 import { wordsOf } from '../../src/cli/requests/prompt.js';
 import { runnableText } from '../../src/cli/reports/next-command.js';
 import { LIMIT_NAMES } from '../../src/core/definition/definition.js';
-import { checkLimits } from '../../src/core/input/input.js';
+import { checkLimits } from '../../src/core/input/limits.js';
 import { OFFERED, type Request, type RequestKind } from '../../src/core/transcript/request.js';
 import { approval } from './samples.js';
 

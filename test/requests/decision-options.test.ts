@@ -197,7 +197,7 @@ describe('the prompt', () => {
     );
     expect(time?.question).toBe('Raise wall by (such as 10m):');
     expect(time?.read('10m')).toEqual({ as: 'raise', arguments: { wallMs: 600_000 } });
-    expect(time?.read('soon')).toBe('expected a duration, such as 10m');
+    expect(time?.read('soon')).toBe('expected a duration, such as 10m, got soon');
     expect(time?.read('5')).toBe('expected a duration with its unit, such as 5m or 5s');
     for (const line of ['', '0', '0s', '1.5', '1e3', '0x10']) {
       expect(time?.read(line)).toMatch('expected a duration');
@@ -218,7 +218,12 @@ describe('the prompt', () => {
     const limit = { name: 'steps', used: 5, limit: 5 } as const;
     const raises = approval({ kind: 'limit', decisions: ['raise', 'deny'], limit });
     expect(readNamed('raise 10', raises)).toEqual({ as: 'raise', arguments: { steps: 10 } });
-    expect(readNamed('raise it', raises)).toBe('expected a positive whole number');
+    expect(readNamed('raise it', raises)).toBe('expected a positive whole number, got it');
+    expect(readNamed('raise 99999999999999999999', raises)).toBe(
+      'expected at most 9007199254740991, got 99999999999999999999',
+    );
+    const wall = approval({ ...raises, limit: { name: 'wallMs', used: 5, limit: 5 } });
+    expect(readNamed('raise 9999999h', wall)).toBe('expected at most 100 years, got 9999999h');
     // The fields of a form are asked for, and a plan has words of its own.
     const form = { type: 'object', properties: { count: { type: 'integer' } } };
     expect(readNamed('answer 3', approval({ decisions, form }))).toBeNull();

@@ -9,10 +9,10 @@ import {
   type Limits,
 } from '../../core/definition/definition.js';
 import type { NodeVisit } from '../../core/definition/graph-definition.js';
-import { checkLimits } from '../../core/input/input.js';
+import { checkLimits, checkRecordedLimits, limitMaximum } from '../../core/input/limits.js';
 import { limitWord } from '../../core/requests/limit-words.js';
 import { type Json, type JsonObject, parseForeignJson, parseJson } from '../../core/text/json.js';
-import { parseDuration } from '../../core/text/text.js';
+import { parseDuration, readDuration } from '../../core/text/text.js';
 import { type GlobalOptions, UsageError } from '../context.js';
 
 /** Parses a number. Throws an `InvalidArgumentError` for anything else. */
@@ -103,6 +103,16 @@ function parsePair(text: string, before: JsonObject) {
  * for `wall`. Each limit may occur once.
  */
 export function collectLimits(text: string, before: Limits = {}): Limits {
+  return collectNamed(text, before, ', or none for no limit');
+}
+
+/** Parses `NAME=VALUE` or `run.NAME=VALUE` as the amount by which to raise a limit. */
+export function collectAmounts(text: string, before: Limits = {}): Limits {
+  return collectNamed(text, before, '');
+}
+
+/** `orNone`: what an error adds about `none`. */
+function collectNamed(text: string, before: Limits, orNone: string): Limits {
   const [, prefix, word = '', given = ''] = /^(run\.)?([^=:\s]+)=(.+)$/s.exec(text.trim()) ?? [];
   const name = LIMIT_NAMES.find((one) => word === limitWord(one) || word === one);
   if (name === undefined) {
@@ -111,7 +121,7 @@ export function collectLimits(text: string, before: Limits = {}): Limits {
       `Expected NAME=VALUE, such as steps=20, wall=10m, or run.cost-usd=5, with one of ${words}.`,
     );
   }
-  const value = limitValue(name, given.trim());
+  const value = limitValue(name, given.trim(), orNone);
   const set: LimitSet = (prefix === undefined ? before : before.run) ?? {};
   if (Object.hasOwn(set, name)) {
     throw new InvalidArgumentError(`The limit ${prefix ?? ''}${limitWord(name)} is given twice.`);
@@ -122,22 +132,25 @@ export function collectLimits(text: string, before: Limits = {}): Limits {
 }
 
 /** Returns a number, or null for `none`. Throws an `InvalidArgumentError` for anything else. */
-function limitValue(name: LimitName, given: string): number | null {
+function limitValue(name: LimitName, given: string, orNone: string): number | null {
   if (given === 'none') return null;
   if (LIMITS[name] === 'time' && /^\d+(?:\.\d+)?$/.test(given)) {
     throw new InvalidArgumentError(
       `Expected a duration with its unit, got ${given}; write for example ${limitWord(name)}=${given}s or ${limitWord(name)}=${given}m.`,
     );
   }
-  const value = (LIMITS[name] === 'time' ? parseDuration(given) : null) ?? Number(given);
+  const value = (LIMITS[name] === 'time' ? readDuration(given) : null) ?? Number(given);
   if (checkLimits({ [name]: value }, 'limits') === null) return value;
+  if (checkRecordedLimits({ [name]: value }, 'limits') === null) {
+    throw new InvalidArgumentError(
+      `Expected at most ${limitMaximum(name)?.text}${orNone}, got ${given}.`,
+    );
+  }
   const kind =
     LIMITS[name] === 'time'
       ? 'a duration such as 10m'
       : `a positive ${LIMITS[name] === 'money' ? '' : 'whole '}number`;
-  throw new InvalidArgumentError(
-    `Expected ${kind}, got ${given}; --limit also takes none, for no limit.`,
-  );
+  throw new InvalidArgumentError(`Expected ${kind}${orNone}, got ${given}.`);
 }
 
 const MAX_CHARACTERS = 200;

@@ -3,6 +3,7 @@ import { RUN_STATUSES } from '../../core/state/status.js';
 import { DECISION_FIELDS, DECISION_KINDS } from '../../core/transcript/request.js';
 import {
   collectArguments,
+  collectAmounts,
   collectLimits,
   collectSettings,
   collectValues,
@@ -213,7 +214,7 @@ export const OPTIONS = {
   add: {
     flags: '--add <name=value>',
     text: 'raise a limit by this amount, such as steps=20, wall=10m, or run.cost-usd=5; may be repeated',
-    parse: collectLimits,
+    parse: collectAmounts,
   },
 
   // Of commands that read.

@@ -6,6 +6,7 @@ import {
   shownActions,
   someText,
 } from '../../core/plan/confirm-plan.js';
+import { checkLimits, checkRecordedLimits, limitMaximum } from '../../core/input/limits.js';
 import type { PlannedAction } from '../../core/plan/plan.js';
 import { formLines } from '../../core/requests/server-ask.js';
 import { checkBySchema } from '../../output/schema-check.js';
@@ -20,7 +21,7 @@ import {
   parseForeignJson,
 } from '../../core/text/json.js';
 import { reasonOfNo } from '../../core/text/refusal-words.js';
-import { parseDuration } from '../../core/text/text.js';
+import { readDuration } from '../../core/text/text.js';
 import type { Decision, DecisionKind, Request } from '../../core/transcript/request.js';
 
 /** A choice at the prompt: a decision, `later`, or `full` to see the whole request. */
@@ -286,15 +287,22 @@ function raiseQuestion({ limit }: Request): string {
 
 function readRaise(line: string, { limit }: Request): Decided | string {
   const text = line.trim();
-  const isTime = limit !== undefined && LIMITS[limit.name] === 'time';
-  const by = isTime ? (parseDuration(text) ?? Number.NaN) : Number(text);
-  const isAny = limit !== undefined && LIMITS[limit.name] === 'money';
-  const fits = text !== '' && by > 0 && (isAny ? Number.isFinite(by) : Number.isInteger(by));
-  if (limit !== undefined && fits) return { as: 'raise', arguments: { [limit.name]: by } };
-  if (!isTime) return `expected a positive ${isAny ? 'number' : 'whole number'}`;
+  const got = text === '' ? 'nothing' : visible(text);
+  const { name = 'steps' } = limit ?? {};
+  const isTime = LIMITS[name] === 'time';
+  const by = isTime ? (readDuration(text) ?? Number.NaN) : Number(text || Number.NaN);
+  if (limit !== undefined && checkLimits({ [name]: by }, '') === null) {
+    return { as: 'raise', arguments: { [name]: by } };
+  }
+  if (checkRecordedLimits({ [name]: by }, '') === null) {
+    return `expected at most ${limitMaximum(name)?.text}, got ${got}`;
+  }
+  if (!isTime) {
+    return `expected a positive ${LIMITS[name] === 'money' ? '' : 'whole '}number, got ${got}`;
+  }
   return /^\d+(?:\.\d+)?$/.test(text)
     ? `expected a duration with its unit, such as ${text}m or ${text}s`
-    : 'expected a duration, such as 10m';
+    : `expected a duration, such as 10m, got ${got}`;
 }
 
 /**

@@ -9,13 +9,7 @@ import {
 } from './turn-context.js';
 import { utf8ToBytes } from '@noble/hashes/utils.js';
 import { checkFork, type ForkInput, forksAtNode } from './fork-input.js';
-import {
-  LIMITS,
-  LIMIT_NAMES,
-  type LimitName,
-  type LimitSet,
-  type Limits,
-} from '../definition/definition.js';
+import type { LimitSet, Limits } from '../definition/definition.js';
 import { type Rule, rulesProblem } from '../definition/rules.js';
 import type { ClientTool } from '../definition/tool-definition.js';
 import {
@@ -28,7 +22,7 @@ import {
   tooLong,
 } from '../text/json.js';
 import { fields, jsonObject, list, optional, text as textShape } from '../text/shape.js';
-import { show, toMs } from '../text/text.js';
+import { show } from '../text/text.js';
 import { type CallOrigin, checkCalled } from '../transcript/call-result.js';
 import { blobShape } from '../transcript/message-shapes.js';
 import {
@@ -37,7 +31,8 @@ import {
   type SuppliedMessage,
   suppliedProblem,
 } from '../transcript/messages.js';
-import { nearest, startPromptProblem } from './named-prompt.js';
+import { checkRecordedLimits } from './limits.js';
+import { startPromptProblem } from './named-prompt.js';
 import { turnSettingsProblem } from './turn-settings.js';
 
 /** One check for each field of an input. */
@@ -64,61 +59,6 @@ export function checkFields<T>(
     if (found !== null) return found;
   }
   return null;
-}
-
-/** Returns what is wrong with a set of limits, or null. `path`: the field that holds the set. */
-export function checkLimits(value: unknown, path: string): string | null {
-  if (value === undefined) return null;
-  if (!isObject(value)) {
-    return `${path}: expected an object, got ${show(value)}; give for example {"steps": 10}`;
-  }
-  for (const [name, limit] of Object.entries(value)) {
-    const at = `${path}.${name}`;
-    if (name === 'run' && path === 'limits') {
-      const inner = checkLimits(limit, at);
-      if (inner !== null) return inner;
-    } else if (!isLimitName(name)) {
-      if (name === 'wall') return wallProblem(value, at);
-      const names = LIMIT_NAMES.map((each) => (each === 'wallMs' ? 'wall' : each));
-      const [meant = ''] = nearest(name, names);
-      return `${at}: expected one of ${names.join(', ')}, or limits.run for the whole run, got ${show(name)} (nearest: ${meant}); correct the name`;
-    } else if (!isLimit(name, limit)) {
-      if (name === 'wallMs' && typeof limit === 'string') {
-        return `${at}: expected a positive number of ms, got ${show(limit)}; for words, write wall: ${show(limit)}`;
-      }
-      const kind = LIMITS[name] === 'money' ? 'number' : 'whole number';
-      return `${at}: expected a positive ${kind}, or null for none, got ${show(limit)}`;
-    }
-  }
-  return null;
-}
-
-function wallProblem({ wall, wallMs }: Record<string, unknown>, at: string): string {
-  return wallMs === undefined
-    ? `${at}: expected whole milliseconds or words such as "5 minutes", got ${show(wall)}`
-    : `${at}: expected wall or wallMs, got both; remove wallMs`;
-}
-
-/** Returns the limits with `wall` in milliseconds; a `wall` that is none stays, for the check. */
-export function toLimits<Given>(given: Given): Given {
-  if (!isObject(given)) return given;
-  const { wall, ...rest } = given;
-  const ms = typeof wall === 'number' || typeof wall === 'string' ? toMs(wall) : wall;
-  const isTime = ms === null || (typeof ms === 'number' && Number.isInteger(ms) && ms > 0);
-  const run = 'run' in given ? { run: toLimits(given['run']) } : {};
-  const isMeant = isTime && !('wallMs' in given);
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the same limits in another form
-  return (isMeant ? { ...rest, wallMs: ms, ...run } : { ...given, ...run }) as Given;
-}
-
-function isLimitName(name: string): name is LimitName {
-  return Object.hasOwn(LIMITS, name);
-}
-
-function isLimit(name: keyof LimitSet, value: unknown): boolean {
-  if (value === null) return true;
-  if (typeof value !== 'number' || !Number.isFinite(value) || value <= 0) return false;
-  return LIMITS[name] === 'money' || Number.isInteger(value);
 }
 
 /** Maximum number of tags. The memo holds them, and the server limits its size. */
@@ -251,14 +191,14 @@ const CHECKS: FieldChecks<RunInput> = {
   attachments: (value, all) => checkAttachments(value) ?? checkAlone('attachments', all),
   artifacts: (value, all) => checkArtifacts(value) ?? checkAlone('artifacts', all),
   open: (value) => checkFlag('open', value),
-  limits: (value) => checkLimits(value, 'limits'),
+  limits: (value) => checkRecordedLimits(value, 'limits'),
   context: checkContext,
   contextBlob: checkBlob,
   turnContext: turnContextProblem,
   tags: checkTags,
   archive: (value) => checkFlag('archive', value),
   depth: checkDepth,
-  budget: (value) => checkLimits(value, 'budget'),
+  budget: (value) => checkRecordedLimits(value, 'budget'),
   args: (value) => checkArgs(value),
   messages: (_, all) => suppliedProblem(all),
   prompt: (_, all) => startPromptProblem(all),

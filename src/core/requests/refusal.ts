@@ -5,7 +5,7 @@ import type { RunState } from '../state/state.js';
 import { decisionShape } from '../transcript/message-shapes.js';
 import { guard } from '../text/shape.js';
 import { readPlanAnswer, shownActions, someText, unclearAnswer } from '../plan/confirm-plan.js';
-import { checkLimits } from '../input/input.js';
+import { checkLimits } from '../input/limits.js';
 import { deciderProblem } from '../definition/rules.js';
 import { peopleOf } from '../state/consent.js';
 import { nodeOfCall } from '../state/turn-definition.js';

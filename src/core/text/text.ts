@@ -206,6 +206,12 @@ const PART = /^(\d{1,20}(?:\.\d{1,20})?) ?([a-z]+) ?/;
  * hundred years.
  */
 export function parseDuration(text: string): number | null {
+  const ms = readDuration(text);
+  return ms !== null && ms <= MAX_DURABLE_MS ? ms : null;
+}
+
+/** Like `parseDuration`, without a maximum. */
+export function readDuration(text: string): number | null {
   const given = text.trim().toLowerCase();
   const whole = unitOf(given);
   // A letter alone is more likely a mistake than one of a unit.
@@ -219,8 +225,7 @@ export function parseDuration(text: string): number | null {
     before = unit.ms;
     total += Number(count) * unit.ms;
   } while (rest !== '');
-  const ms = Math.round(total);
-  return ms <= MAX_DURABLE_MS ? ms : null;
+  return Math.round(total);
 }
 
 function unitOf(word: string): (typeof UNITS)[number] | undefined {

@@ -2,7 +2,7 @@ import { condition, currentUpdateInfo, setHandler } from '@temporalio/workflow';
 import type { Limits } from '../../core/definition/definition.js';
 import type { Ask, AskReceipt } from '../../core/input/inbox.js';
 import { actorProblem } from '../../core/input/turn-context.js';
-import { checkLimits } from '../../core/input/input.js';
+import { checkLimits, checkRecordedLimits } from '../../core/input/limits.js';
 import { limitsCost } from '../../core/interpret/activities.js';
 import { type Refused, decisionProblem } from '../../core/requests/refusal.js';
 import { isLoaded } from '../../core/rules/limits.js';
@@ -275,20 +275,21 @@ async function setLimits(
     await condition(() => isLoaded(run.state) || hasEnded());
     if (!isLoaded(run.state)) refuse('limits: the agent is not loaded yet; set them later');
     if (decidedBefore(run.state.decisions, id) === undefined) {
-      refuseFor(limitsRefusal(run.state, limits));
+      // The update was accepted, by the rules of its time.
+      refuseFor(limitsRefusal(run.state, limits, checkRecordedLimits));
     }
   }
   startDeadlineTimer(run);
   return run.state.config.limits;
 }
 
-function limitsRefusal(state: RunState, input: unknown): Refusal | null {
+function limitsRefusal(state: RunState, input: unknown, check = checkLimits): Refusal | null {
   const limits = isObject(input) ? withoutClaim(input) : input;
   const problem =
     claimProblem(input) ??
     (limits === undefined
       ? 'limits: expected an object, got nothing; give for example {"steps": 10}'
-      : checkLimits(limits, 'limits'));
+      : check(limits, 'limits'));
   if (problem !== null) return { message: problem };
   if (limitsCost(limits) && isLoaded(state) && state.config.price === null) {
     const message = `limits.costUsd: the price of model "${state.config.definition.model}" is unknown; use limits.tokens`;
