@@ -8,6 +8,7 @@ import { attach } from '../../src/cli/commands/run.js';
 import { send } from '../../src/cli/commands/send.js';
 import { cancel, close, pause, resume } from '../../src/cli/commands/pause.js';
 import { resolve } from '../../src/cli/commands/limits.js';
+import { status as showStatus } from '../../src/cli/commands/status.js';
 import type { Command } from '../../src/cli/context.js';
 import type { RunStatus } from '../../src/core/state/status.js';
 import { ModelError, type Model } from '../../src/models/model.js';
@@ -206,6 +207,10 @@ test('a paused run with an approved call is left with how to resume it', async (
   const id = handle.workflowId;
   const [request] = (await handle.query<RunStatus>('status')).pending;
   await decide(pause, { id });
+  expect((await decide(showStatus, { id })).stdout).toMatch(
+    /^waits +until it is resumed, since it is paused$/m,
+  );
+  expect(await handle.query('status')).toMatchObject({ status: 'waiting_decision', paused: true });
   await decide(approve, { id, request: 'r1', digest: request?.digest ?? '' });
   for (const wait of [false, true]) {
     const { code, stderr } = await decide(attach, { id, wait });

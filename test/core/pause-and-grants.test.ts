@@ -49,6 +49,12 @@ describe('the signal `pause`', () => {
     expect(state.decisions).toEqual([{ what: 'pause', id: '', at: 7, by: 'ann' }]);
   });
 
+  test('is no decision in a paused run, nor is the update', () => {
+    const state = after(start, pause({ by: 'ann' }));
+    expect(after(state, pause({ by: 'bob' }))).toEqual(state);
+    expect(after(state, update('pause', { by: 'bob' }, 'u', 9))).toEqual(state);
+  });
+
   test.each([
     [undefined],
     [null],

@@ -154,7 +154,9 @@ function waitLines(view: StatusView): readonly string[] {
     if (!pending.some(({ id }) => id === request)) return [];
     return [`the undo of ${visible(call)} waits for request ${visible(request ?? '')}`];
   });
-  return [...optional(waitLine(view)), ...undos];
+  const { status, paused = false } = view.status;
+  const held = paused && status !== 'paused' ? 'until it is resumed, since it is paused' : null;
+  return [...optional(waitLine(view)), ...undos, ...optional(held)];
 }
 
 function queueLine({ queued }: RunStatus): string | null {

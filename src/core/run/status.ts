@@ -73,6 +73,7 @@ export function runStatus(
   const left = config.definition.mcp?.left;
   return {
     ...shownStatus(state, ended),
+    ...(state.paused && !isDone(state, ended) && { paused: true }),
     message: (isDone(state, ended) ? outcome?.error : (problem ?? outcome?.error)) ?? null,
     turn: state.turn.number,
     step: stepsOf(state),

@@ -104,6 +104,8 @@ export interface RunStatus {
   readonly givenTenant?: string;
   /** What the run is doing; after its end `done`, and `outcome.status` says how it ended. */
   readonly status: RunPhase;
+  /** Present if the run is paused, also while `status` says what else it waits for. */
+  readonly paused?: true;
   /** The outcome's reason, or why the run is blocked; null while it is working. */
   readonly reason: string | null;
   /** For people: the problem and the fix; null if there is none. */
