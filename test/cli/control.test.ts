@@ -377,6 +377,14 @@ test.each([
   expect(end.code).toBe(2);
 });
 
+test.each([[[]], [['schedule']]])('a missing command is named in JSON: %j', async (words) => {
+  const end = await command.here([...words, '--json']).ended;
+  expect(JSON.parse(end.stdout)).toEqual({
+    code: 'usage',
+    error: 'command: expected one, got none; --help lists the commands',
+  });
+});
+
 test('an unknown id exits with code 1, and cannot move the cursor', async () => {
   const place = ['--address', address, '--task-queue', rig.taskQueue];
   for (const words of [['pause'], ['close'], ['limits'], ['cancel', '--turn']]) {

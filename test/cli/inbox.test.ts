@@ -78,6 +78,13 @@ async function waiting(message: string, rest: { agent?: string; by?: string } = 
   return { handle, id: handle.workflowId, digest };
 }
 
+test('an inbox names the agent that is probably meant', async () => {
+  const { stderr, code } = await perdure(inbox, { agent: 'fils' });
+  expect(stderr).toContain('No run is waiting for a decision.');
+  expect(stderr).toContain('"fils" (nearest: files).');
+  expect(code).toBe(0);
+});
+
 /** Visibility lags behind the history. */
 const WITHIN = { timeout: 20_000, interval: 100 };
 
@@ -179,6 +186,19 @@ describe('a decision', () => {
     expect(stderr).not.toContain('the run resumes');
     await perdure(resume, { id });
     expect((await rig.end(handle)).outcome.answer).toBe('read: paid Oslo');
+  });
+
+  test('names no worker for a signal to all runs while one runs', async () => {
+    const { handle, id } = await waiting('Oslo');
+    await vi.waitFor(async () => {
+      const { stdout } = await perdure(list, { agent: AGENT, idPrefix: id, limit: 1 });
+      expect(stdout).toContain(id);
+    }, WITHIN);
+    const { stderr } = await perdure(resume, { all: true, agent: AGENT });
+    expect(stderr).toMatch(
+      /^Signaled \d+ runs? of agent \S+ to resume: each that is paused resumes, and a blocked one tries again\.$/m,
+    );
+    await handle.terminate();
   });
 
   test('approves exactly what was shown, and records the OS user', async () => {

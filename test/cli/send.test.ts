@@ -193,7 +193,9 @@ describe('an invalid message', () => {
     const host = perdure('run', 'files', 'Not open', '--id', 'not-open');
     await host.until(stub.barrier('not-open').reached);
     const refused = await perdure('send', 'not-open', 'hello').ended;
-    expect(refused.stderr).toContain('this run ends with its turn; send with --steer to join it');
+    expect(refused.stderr).toContain(
+      'this run ends with its turn; send with --steer to join it, or start one with --open',
+    );
     expect(refused.code).toBe(1);
     stub.barrier('not-open').release();
     expect((await host.ended).code).toBe(0);

@@ -276,6 +276,8 @@ async function listAll(context: CliContext, agent: string | undefined): Promise<
     if (unreadable.length === 0) {
       context.note(`No ${canceled.size > 0 ? 'other ' : ''}run is waiting for a decision.`);
     }
+    const unknown = agent === undefined ? null : await unknownAgentText(context, client, agent);
+    if (unknown !== null) context.note(`${unknown}.`);
   } else {
     const show = (one: OpenRequest) => nextCommandAbout(context, ['inbox', one.run, one.id]);
     const options = { width: columnsOf('stdout'), now: Date.now(), show };

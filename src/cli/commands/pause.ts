@@ -311,9 +311,16 @@ async function controlAll(
     signaled + ended + failed > 0 ? null : await unknownAgentText(context, client, agent);
   if (unknown !== null) throw new UsageError(`${unknown}; correct the name`);
   const gone = ended === 0 ? '' : ` ${formatCount(ended, 'run')} ended meanwhile.`;
-  const when = 'as soon as a worker processes the signal';
+  const runs = `${formatCount(signaled, 'run')} of agent ${visible(agent)}`;
+  // Which of them are paused while they wait for a person is known only to the runs.
+  const effect =
+    what === 'pause' ? 'each pauses' : 'each that is paused resumes, and a blocked one tries again';
+  const hasWorker = signaled === 0 || (await hasLiveWorker(client, await context.taskQueue()));
+  const when = hasWorker ? '' : ' when a worker processes the signal';
   context.note(
-    `${formatCount(signaled, 'run')} of agent ${visible(agent)} will ${what} ${when}.${gone}`,
+    signaled === 0
+      ? `No run of agent ${visible(agent)} was signaled.${gone}`
+      : `Signaled ${runs} to ${what}: ${effect}${when}.${gone}`,
   );
   if (failed > 0) {
     const again = nextCommandOf(context, [what, '--all', '--agent', agent]);

@@ -278,5 +278,6 @@ function asOptions(text: string): string {
       '--digest: expected the digest of what the message answers',
     )
     .replaceAll('mode "steer"', '--steer')
+    .replaceAll('"open": true', '--open')
     .replace('sent again with id', 'sent again with --message-id');
 }

@@ -86,7 +86,7 @@ function modelFinding(name: string, model: string, { config, env, local }: Surro
   }
   if (entry === undefined && model === 'demo') {
     const text = `the demo model: a fixed script, not an LLM; it ${DEMO_WORKS}`;
-    const fix = `to use an LLM: ${llmSettings(local)}`;
+    const fix = `to use an LLM: ${llmSettings(local)}; if the configuration has model: 'demo', also name the LLM there`;
     return { name, level: 'note', text, fix, data: { model, provider: 'demo' } };
   }
   return providerFinding(name, {

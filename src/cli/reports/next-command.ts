@@ -237,7 +237,7 @@ export function reportError(
     options = {},
   }: { readonly env: NodeJS.ProcessEnv; readonly json: boolean; readonly options?: GlobalOptions },
 ): ExitCode {
-  const text = redactMessage(error instanceof Error ? error.message : String(error));
+  const text = redactMessage(messageOf(error));
   const message = runnableText({ options, env }, text);
   // Commander has already written its own errors to stderr.
   if (!(error instanceof CommanderError))
@@ -250,6 +250,14 @@ export function reportError(
     process.stderr.write(`${printable(redactMessage(error.stack ?? ''))}\n`);
   }
   return exitCodeOf(error);
+}
+
+/** Returns the message of an error. Commander prints the help if a command is missing, and gives no message. */
+function messageOf(error: unknown): string {
+  if (error instanceof CommanderError && error.code === 'commander.help') {
+    return 'command: expected one, got none; --help lists the commands';
+  }
+  return error instanceof Error ? error.message : String(error);
 }
 
 function exitCodeOf(error: unknown): ExitCode {

@@ -234,7 +234,8 @@ function disclosure({ tools }: Pick<ModelRequest, 'tools'>): string {
     own === undefined ? '' : `; to call a tool, write its name and arguments: ${exampleOf(own)}`;
   return (
     `(The demo model wrote this: a fixed script, not an LLM. ${does}${call}. ` +
-    'For an LLM, set OPENAI_API_KEY, or OPENAI_BASE_URL and PERDURE_MODEL.)'
+    "For an LLM, set OPENAI_API_KEY, or OPENAI_BASE_URL and PERDURE_MODEL; if the configuration has model: 'demo', " +
+    'also name the LLM there.)'
   );
 }
 
