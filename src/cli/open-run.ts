@@ -112,18 +112,20 @@ export async function requireOpen(context: CliContext, { run }: OpenedRun): Prom
 
 /**
  * Throws within seconds if no worker answers on the run's task queue: the run itself accepts
- * decisions, and it needs a worker for that.
+ * decisions, and it needs a worker for that. `follows`: whether to name the command that also follows the run;
+ * default true.
  */
 export async function requireWorker(
   context: CliContext,
   { client, run }: OpenedRun,
   decision: string,
+  { follows = true }: { readonly follows?: boolean } = {},
 ): Promise<void> {
   if (await hasLiveWorker(client, run.taskQueue)) return;
   throw new CommandError(
     'no_worker',
     `${decision} needs a worker, and none answers on task queue "${visible(run.taskQueue)}". ` +
-      `${await startHint(context, run)}; then run this command again.`,
+      `${await (follows ? startHint : workerHint)(context, run)}; then run this command again.`,
   );
 }
 

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { answer, approve, edit } from '../../src/cli/commands/approve.js';
-import { attach } from '../../src/cli/commands/run.js';
+import { attach, fork } from '../../src/cli/commands/run.js';
 import { send } from '../../src/cli/commands/send.js';
 import { cancel, close, pause, resume } from '../../src/cli/commands/pause.js';
 import { resolve } from '../../src/cli/commands/limits.js';
@@ -86,10 +86,12 @@ async function started(message: string, status: RunStatus['status']): Promise<Wo
 }
 
 /** Starts a run on a queue without a worker. */
-async function orphan(): Promise<{ id: string; taskQueue: string; handle: WorkflowHandle }> {
+async function orphan(
+  agent = 'a',
+): Promise<{ id: string; taskQueue: string; handle: WorkflowHandle }> {
   const id = `orphan-${randomUUID()}`;
   const taskQueue = `${rig.taskQueue}-nobody`;
-  const args = [{ agent: 'a', message: 'x' }];
+  const args = [{ agent, message: 'x' }];
   const handle = await rig.client.workflow.start('agent', { taskQueue, workflowId: id, args });
   return { id, taskQueue, handle };
 }
@@ -273,6 +275,15 @@ test.each([pause, resume])(
     );
   },
 );
+
+test('a fork without a worker does not offer to follow the run that it copies', async () => {
+  const { id, taskQueue, handle } = await orphan('files');
+  const place = { address: inject('temporalAddress'), home: rig.home, taskQueue };
+  const options = { run: id, message: ['x'], detach: true, wait: true };
+  const forked = runInProcess(fork, options, place);
+  await expect(forked).rejects.toThrow(/^fork --detach needs a worker, (?!.* attach ).* worker /);
+  await handle.terminate();
+});
 
 test('close says that a task run ends with its turn, and how to follow it', async () => {
   const { id, handle } = await orphan();

@@ -248,6 +248,10 @@ describe('the answer to a plan', () => {
     expect(shown).toContain('! a2  add');
     expect(showPlan({ ...plan, actions: three })).not.toContain('omits');
     expect(planWords(three)).toContain('"some a1 a3"');
+    expect(planWords(mixed)).toContain('"some" for all that needs no approval, "some a1 a3"');
+    for (const actions of [three, mixed.slice(1)]) {
+      expect(planWords(actions)).not.toContain('for all that needs no approval');
+    }
     expect(planWords(three.slice(0, 1))).not.toContain('some');
   });
 });

@@ -136,6 +136,9 @@ describe('the prompt', () => {
     const asks = approval({ kind: 'question', decisions, options: ['Blue', 'Red'] });
     expect(readPlain('blue', asks)).toEqual({ as: 'answer', result: 'Blue' });
     expect(readPlain('green', asks)).toBeNull();
+    const sizes = approval({ kind: 'question', decisions, options: ['S', 'M'] });
+    expect(readPlain(' M ', sizes)).toEqual({ as: 'answer', result: 'M' });
+    expect(readPlain('m', sizes)).toBeNull();
     const sure = approval({ kind: 'question', decisions, tool: 'node:sure' });
     expect(wordsOf(sure)).toEqual(['yes', 'no', 'full', 'later']);
     expect(readPlain('ok', sure)).toEqual({ as: 'answer', result: 'yes' });

@@ -103,6 +103,7 @@ async function examine(
   const { finding: found, server, embedded } = await findServerInUse(context, config);
   const taskQueue = options.taskQueue ?? resolveTaskQueue(config, env);
   const agents = config.agents.map(({ name }) => name);
+  const known = withCalled(config.agents).map(({ name }) => name);
   const retained = withCalled(config.agents).flatMap(({ name, retentionMs }) =>
     retentionMs === undefined ? [] : [{ name, retentionMs }],
   );
@@ -116,6 +117,7 @@ async function examine(
     env,
     taskQueue,
     agents,
+    known,
     isBuiltIn,
     retained,
     workerCommand,

@@ -286,7 +286,7 @@ export const fork: Command<ForkCommandOptions> = {
     const given = { agent, ...message, ...runSettings(options), input: options.input };
     await checkAgent(context, given, { taskQueue, otherwise: detach ? 'required' : 'hosted' });
     if (detach) {
-      await requireWorker(context, opened, 'fork --detach');
+      await requireWorker(context, opened, 'fork --detach', { follows: false });
       return await reportStarted(context, opened.run, await startFork(context, opened, options));
     }
     return await withHostedWorker(context, { taskQueue, agent }, async (host) => {

@@ -24,6 +24,8 @@ export interface CheckTarget {
   readonly taskQueue: string;
   /** The names of the agents of the configuration. */
   readonly agents: readonly string[];
+  /** The same, and the names of those that they call. */
+  readonly known: readonly string[];
   /** Whether this is the built-in configuration: the user has none. */
   readonly isBuiltIn: boolean;
   /** The agents with a retention of their own, in ms. */

@@ -159,14 +159,27 @@ function mismatches(seen: Seen, place: CheckTarget): readonly Mismatch[] {
   if (state.pollers.length > 0) return misrouted(seen, place);
   if (open.length === 0) return [];
   const text = `${titled(taskQueue)}: ${formatCount(open.length, 'running run')}, and no worker polls it`;
-  // Only the worker of the right configuration has the agents of another queue, or any but the built-in one. A
-  // run that a schedule of the user's own has started does not say its agent before it has loaded it.
-  const hasOthers =
-    place.isBuiltIn && open.some(({ agent }) => agent === null || !place.agents.includes(agent));
-  const isOwn = taskQueue === place.taskQueue && !hasOthers;
-  const where = isOwn ? '' : ', with the configuration of its agents';
-  const fix = `start a worker there${where}: ${place.workerCommand(taskQueue, isOwn)}`;
+  const fix = lackedFix(seen, place) ?? workerFix(seen, place);
   return [{ level: 'note', taskQueue, what: 'unpolled', text, fix }];
+}
+
+/** Returns the fix for runs that a worker of this configuration would block; null if it has all their agents. */
+function lackedFix({ taskQueue, open }: Seen, place: CheckTarget): string | null {
+  const names = open.flatMap(({ agent }) => agent ?? []);
+  const lacked = [...new Set(names)].filter((name) => !place.known.includes(name));
+  if (lacked.length === 0) return null;
+  return `start the program that has ${lacked.map(visible).join(', ')}, with ${titled(taskQueue)}`;
+}
+
+/**
+ * Only the worker of the right configuration has the agents of another queue, or any but the built-in one. A
+ * run that a schedule of the user's own has started does not say its agent before it has loaded it.
+ */
+function workerFix({ taskQueue, open }: Seen, place: CheckTarget): string {
+  const isUnknown = place.isBuiltIn && open.some(({ agent }) => agent === null);
+  const isOwn = taskQueue === place.taskQueue && !isUnknown;
+  const where = isOwn ? '' : ', with the configuration of its agents';
+  return `start a worker there${where}: ${place.workerCommand(taskQueue, isOwn)}`;
 }
 
 /** Checks whether the workers that poll a queue are the ones that get its work. */

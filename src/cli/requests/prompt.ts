@@ -58,12 +58,15 @@ const PLAIN_WORDS: Partial<Record<Choice, string>> = { approve: 'yes', deny: 'no
 
 /**
  * Returns the decision that a line makes in plain words: an answer to a plan, yes or no, or one of the
- * answers that a question offers. Null for any other line. A single letter decides nothing.
+ * answers that a question offers. Null for any other line. A single letter decides nothing, unless the question offers it.
  */
 export function readPlain(line: string, request: Request): Decided | null {
   const text = line.trim();
-  if (text.length < 2) return null;
   const { kind, decisions, options = [] } = request;
+  if (kind === 'question' && !isYesOrNo(request) && options.includes(text)) {
+    return { as: 'answer', result: text };
+  }
+  if (text.length < 2) return null;
   const note = reasonOfNo(text);
   if (note !== null && kind !== 'question' && decisions.includes('deny')) {
     return { as: 'deny', note };

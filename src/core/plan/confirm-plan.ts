@@ -39,10 +39,12 @@ const SELECTION = /^(?:(all but|without|except)|some|only|yes,?(?: to)?(?: only)
  * plan; null if they are not shown. A plan with one action has no part to choose.
  */
 export function planWords(actions: readonly PlannedAction[] | null): string {
+  const harmless = actions === null ? null : harmlessActions(actions).length;
+  const isPart = harmless === null || (harmless > 0 && harmless < (actions?.length ?? 0));
   const some =
     actions?.length === 1
       ? ''
-      : '"some" for all that needs no approval, "some a1 a3" with all dependencies, ';
+      : `${isPart ? '"some" for all that needs no approval, ' : ''}"some a1 a3" with all dependencies, `;
   return `expected "yes", "no" for nothing at all, ${some}or "edit …" with the change`;
 }
 
