@@ -31,6 +31,15 @@ test('a refused decision has its reason in lines of its own, and no row is wider
   );
 });
 
+test('decisions are in the order of their times', () => {
+  const decisions = [
+    { id: 'd2', what: 'pause', by: 'bob', at: 5_000 },
+    { id: 'd1', what: 'resolve', as: 'approve', request: 'r1', by: 'ann', at: 2_000 },
+  ] as const;
+  const lines = decidedLines({ decisions }, 70);
+  expect(lines.map((line) => line.split('  ')[1]?.trim())).toEqual(['approve r1', 'pause']);
+});
+
 test('a name that is shown leads to the person who is recorded, and to no one else', () => {
   expect(actorText({ by: ANN })).toBe('os-user:ann (not verified)');
   expect(actorText({ by: 'ann' })).toBe('ann');

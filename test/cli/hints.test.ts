@@ -7,6 +7,7 @@ import { osUser } from '../../src/cli/input/option-parsers.js';
 import { actorText } from '../../src/core/state/summaries.js';
 import { askPerson } from '../../src/tools/built-in/workflow-tools.js';
 import { commandLine, type CommandEnd } from '../support/command.js';
+import { noteConsole } from '../../src/cli/reports/run-pages.js';
 import { createDesk, type Desk } from '../support/requests.js';
 
 let desk: Desk;
@@ -174,6 +175,18 @@ describe('at a limit', () => {
     expect(more.stderr).toContain('It no longer waits for a higher limit.');
     expect((await desk.end(handle)).outcome).toMatchObject({ status: 'completed', steps: 3 });
   });
+});
+
+test('a command that ends at once prints no link that ends with it', async () => {
+  const notes: string[] = [];
+  const context = {
+    console: async () => 'http://127.0.0.1:1',
+    note: (line: string) => void notes.push(line),
+  };
+  expect(await noteConsole(context, { id: 'x', rests: true })).toBe(true);
+  expect(notes).toEqual([]);
+  await noteConsole(context, { id: 'x' });
+  expect(notes).toEqual(['Console, while this command runs: http://127.0.0.1:1/#/run/x']);
 });
 
 test('an open run can be undone, messaged, and closed as shown; after its end, only read', async () => {

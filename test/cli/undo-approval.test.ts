@@ -81,7 +81,9 @@ async function undoing(): Promise<{
   return { id, digest: pending[0]?.digest ?? '', said: undone.stderr };
 }
 
-const WHEN = /^executed call: call_1_1_0, executed in turn 1, step 1, at 20\d\d-\S+Z$/m;
+const EXECUTED = 'executed call: call_1_1_0, executed in turn 1, step 1, at 20\\d\\d-\\d\\d-\\d\\d';
+const SHOWN = new RegExp(`^${EXECUTED} \\d\\d:\\d\\d:\\d\\d$`, 'm');
+const WHEN = new RegExp(`^${EXECUTED}T\\S+Z$`, 'm');
 
 test('the approval of an undo says everywhere that it undoes an executed call, which, and when', async () => {
   const { id, digest } = await undoing();
@@ -90,7 +92,7 @@ test('the approval of an undo says everywhere that it undoes an executed call, w
   for (const { stdout } of [shown, read]) {
     expect(stdout).toContain('asks for: approval to UNDO a call that was executed\n');
     expect(stdout).toContain('what: undo: refund 80 € to order 17\n');
-    expect(stdout).toMatch(WHEN);
+    expect(stdout).toMatch(SHOWN);
     expect(stdout).toContain('# undo the executed call shown above\n');
     expect(stdout).toContain('# do not undo it; the note is recorded');
     expect(stdout).not.toContain('execute it exactly');

@@ -122,6 +122,10 @@ describe('a request about a limit', () => {
     const result = { id: ID, ok: true, text: 'seen', executed: true };
     const asking = afterNextAction(reduce(over, { type: 'call-finished', result, at: 1 }));
     expect(asking.turn.limit).toBe('toolCalls');
+    expect(requestOf(asking, 'limit')).toMatchObject({
+      shown: 'limit tool-calls: 1 of 1 used',
+      why: 'the limit "tool-calls" was reached',
+    });
     const fact = decision(asking, 'raise', { arguments: { toolCalls: 1 } }, { name: 'limit' });
     const raised = after(asking, fact);
     const set = after(asking, update('setLimits', { toolCalls: 2 }, 'l'));

@@ -21,7 +21,7 @@ import {
   type ExitCode,
   UsageError,
 } from '../context.js';
-import { columns } from '../format/format.js';
+import { columns, formatDateTime } from '../format/format.js';
 import { withWorker } from '../hosting/with-worker.js';
 import { deciderName } from '../input/option-parsers.js';
 import { withOptions } from '../input/options.js';
@@ -200,7 +200,10 @@ async function noLimitRequest(
   }
   const status = toRunStatus(run, Date.now());
   const last = status.decisions?.findLast(({ as }) => as === 'raise' || as === 'stop');
-  const decided = decidedText(status, last?.request ?? '')?.replace(/^request: /, 'request ');
+  const decided = decidedText(status, last?.request ?? '', formatDateTime)?.replace(
+    /^request: /,
+    'request ',
+  );
   const what = decided ?? `run ${visible(run.id)} does not wait at one of these limits`;
   const see = await nextCommandFor(context, run, ['status', run.id]);
   return new CommandError(

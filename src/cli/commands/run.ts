@@ -344,10 +344,12 @@ export const attach: Command<AttachCommandOptions> = {
     const until = isEnding(view) ? 'end' : nextTarget(view);
     if (until === null) return await reportIdle(context, opened);
     // A run that waits for a person is shown as it is.
-    const isNeeded = !options.wait && !waits(opened.run, { id, runId, retriedUpTo: 0 });
+    const isWaiting = waits(opened.run, { id, runId, retriedUpTo: 0 });
+    const isNeeded = !options.wait && !isWaiting;
+    const rests = isWaiting && (!options.wait || !context.isTty);
     return await withHostedWorker(context, { ...opened.run, isNeeded }, async (host) => {
       const retriedUpTo = await awaitWorker(opened, host);
-      const joined = { joined: opened.run, followsEnding: true, until } as const;
+      const joined = { joined: opened.run, followsEnding: true, until, rests } as const;
       const handle = { id, runId, retriedUpTo, ...joined, ...host };
       return await followAndReport(context, handle, options);
     });

@@ -1,6 +1,6 @@
 import type { Command as Entry } from 'commander';
 import { distance } from 'fastest-levenshtein';
-import { show } from '../../core/text/text.js';
+import { shellWord, show } from '../../core/text/text.js';
 
 /**
  * What people call an option, by its words: the options that it may mean, of which a command has one. A
@@ -62,8 +62,8 @@ const UNKNOWN = /^(error: unknown option '--?([^'=]+)(?:=[^']*)?')/;
 
 /** Decisions that need arguments have a command of their own. */
 const OWN_COMMANDS: Readonly<Record<string, string>> = {
-  raise: 'raise a limit with the command limits: RUN --add NAME=N',
-  edit: 'change the arguments with the command edit: RUN REQUEST --arguments JSON',
+  raise: 'raise a limit with: limits RUN --add NAME=N',
+  edit: 'change the arguments with: edit RUN REQUEST --arguments JSON',
 };
 
 const DECISION = /^error: option '--as <decision>' argument '([a-z]+)' is invalid/;
@@ -75,7 +75,7 @@ const DECISION = /^error: option '--as <decision>' argument '([a-z]+)' is invali
 export function withOptionHint(message: string, entry: Entry): string {
   const [, decision = ''] = DECISION.exec(message) ?? [];
   const command = Object.hasOwn(OWN_COMMANDS, decision) ? OWN_COMMANDS[decision] : undefined;
-  if (command !== undefined) return `${message.trimEnd()}\n(${command})`;
+  if (command !== undefined) return `${message.trimEnd()}\n(${withOperands(command, entry)})`;
   if (message.startsWith(EXCESS)) return unexpectedText(entry);
   const [, error = '', word = ''] = UNKNOWN.exec(message) ?? [];
   if (error === '') return message;
@@ -95,6 +95,18 @@ function unexpectedText(entry: Entry): string {
   const hint = meant === undefined ? '' : `\n(Did you mean ${meant}?)`;
   const shown = rest.map((word) => show(word)).join(' ');
   return `error: unexpected ${rest.length === 1 ? 'argument' : 'arguments'} ${shown}${hint}`;
+}
+
+/** Puts the run and the request that were given into a command. */
+function withOperands(command: string, { parent }: Entry): string {
+  const words = parent?.args ?? [];
+  const [run, request] = words.filter(
+    (word, at) => at > 0 && !word.startsWith('-') && words[at - 1]?.startsWith('-') !== true,
+  );
+  return command
+    .replace(': ', ': npx perdure ')
+    .replace('RUN', () => (run === undefined ? 'RUN' : shellWord(run)))
+    .replace('REQUEST', () => (request === undefined ? 'REQUEST' : shellWord(request)));
 }
 
 function hintFor(word: string, entry: Entry): string | null {

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { ServerHandle } from '../../server/server-settings.js';
 import type { CliContext } from '../context.js';
 import { isObject } from '../../core/text/json.js';
-import type { RunningConsole } from '../hosting/consoles.js';
+import { type RunningConsole, consolesOf } from '../hosting/consoles.js';
 import { PORT } from '../hosting/serving.js';
 import { type Place, nextCommandOf } from './next-command.js';
 
@@ -14,12 +14,15 @@ export function uiLink({ uiUrl, namespace }: ServerHandle, id: string): string |
 
 /**
  * Prints the link to the run's page in the console, which this process serves until the command ends.
- * Returns false if the console is not served.
+ * Returns false if the console is not served. `rests`: the command ends at once, so there is no link.
  */
-export async function noteConsole(context: CliContext, id: string): Promise<boolean> {
+export async function noteConsole(
+  context: Pick<CliContext, 'console' | 'note'>,
+  { id, rests = false }: { readonly id: string; readonly rests?: boolean },
+): Promise<boolean> {
   const url = await context.console();
   if (url === null) return false;
-  context.note(`Console, while this command runs: ${pageOf(url, id)}`);
+  if (!rests) context.note(`Console, while this command runs: ${pageOf(url, id)}`);
   return true;
 }
 
@@ -29,6 +32,15 @@ interface Consoles {
   readonly announced: readonly RunningConsole[];
   /** The port that `serve` would use. */
   readonly port?: number;
+}
+
+/** Prints where the run is in the console once this command has ended. */
+export async function noteLaterConsole(
+  context: CliContext,
+  run: Parameters<typeof laterConsole>[1],
+): Promise<void> {
+  const announced = await consolesOf(context.home, await context.server());
+  context.note(await laterConsole(context, run, { announced }));
 }
 
 /**

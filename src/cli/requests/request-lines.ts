@@ -131,7 +131,7 @@ interface RequestLineOptions {
 export function requestLines(view: RequestView, options: RequestLineOptions): readonly string[] {
   const { run, request } = view;
   const { width } = options;
-  const { asksFor, what, tool, reasons, foreign, people } = presentRequest(request);
+  const { asksFor, what, tool, reasons, foreign, people } = presentRequest(request, formatDateTime);
   const fields = (all: readonly Field[]): readonly string[] =>
     all.flatMap(([name, text]) => wrapped(`${name}: ${oneLine(text)}`, width));
   const raised = formatDateTime(request.raisedAt);

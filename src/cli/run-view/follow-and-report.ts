@@ -18,7 +18,6 @@ import type { StreamEvent } from '../../live/stream.js';
 import { subscribe } from './subscribe.js';
 import { type CliContext, CommandError, type ExitCode } from '../context.js';
 import { palette } from '../format/format.js';
-import { consolesOf } from '../hosting/consoles.js';
 import type { Hosting } from '../hosting/hosting.js';
 import { untilPublished } from '../hosting/with-worker.js';
 import { nextCommandFor, runnableText } from '../reports/next-command.js';
@@ -32,7 +31,7 @@ import {
   reportWaiting,
   runHeader,
 } from '../reports/report-run.js';
-import { laterConsole, noteConsole, stayUp } from '../reports/run-pages.js';
+import { noteConsole, noteLaterConsole, stayUp } from '../reports/run-pages.js';
 import { promptForDecision } from '../requests/decide-at-terminal.js';
 import { columnsOf, viewedRequests, watchBelow } from '../requests/show-request.js';
 import { createLiveText, openScreen } from './live-text.js';
@@ -304,6 +303,8 @@ interface RunToFollow extends Omit<Watch, 'leaveWhenWaiting' | 'seen'> {
   readonly lack: string | null;
   /** The id of the message that the command sent to the run. */
   readonly messageId?: string;
+  /** The run waits already, and the command does not wait with it; default: false. */
+  readonly rests?: boolean;
 }
 
 type ReachedEnd = Extract<WatchEnd, { type: 'ended' | 'turn-ended' }>;
@@ -314,12 +315,9 @@ export async function followAndReport(
   run: RunToFollow,
   options: FollowOptions,
 ): Promise<ExitCode> {
-  const isServed = await noteConsole(context, run.id);
+  const isServed = await noteConsole(context, run);
   const code = await follow(context, run, options);
-  if (isServed) {
-    const announced = await consolesOf(context.home, await context.server());
-    context.note(await laterConsole(context, run, { announced }));
-  }
+  if (isServed) await noteLaterConsole(context, run);
   return code;
 }
 

@@ -201,9 +201,11 @@ function newestOf(total = 0, rows: readonly (readonly string[])[]): readonly str
  * verified is a claim. `width`: in columns.
  */
 export function decidedLines(
-  { decisions = [], decisionsTotal }: Pick<RunStatus, 'decisions' | 'decisionsTotal'>,
+  { decisions: recorded = [], decisionsTotal }: Pick<RunStatus, 'decisions' | 'decisionsTotal'>,
   width: number,
 ): readonly string[] {
+  // A decision that a worker checks is recorded later than it was made.
+  const decisions = recorded.toSorted((one, other) => one.at - other.at);
   const rows = decisions.map((decision) => [
     formatTime(decision.at),
     visible(decisionText(decision)),

@@ -52,7 +52,8 @@ export function updateEvents(state: RunState, update: Update): readonly RunEvent
   if (!isDecision(update.name) || decidedBefore(state.decisions, update.id) !== undefined)
     return [];
   // It changes nothing, so it is no decision.
-  if (update.name === 'pause' && state.paused) return [];
+  const isPaused = state.paused && !keepsEarlierMeaning(state, update);
+  if (update.name === 'pause' && isPaused) return [];
   // Each decision is recorded separately when it takes effect.
   if (update.name === 'resolve') return decisionsMade(state, decisionsIn(update), update);
   const decision = decisionOf(state, update, update.name);

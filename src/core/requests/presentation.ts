@@ -10,7 +10,7 @@ import { shorten, escapeArguments, escapeJson, headOf, printable } from '../text
 import type { ToolCall } from '../transcript/messages.js';
 import type { LimitReached, Request, ServerAsk } from '../transcript/request.js';
 import { isYesOrNo } from './commands.js';
-import { limitAmount, limitOption } from './limit-words.js';
+import { limitAmount, limitWord } from './limit-words.js';
 import { askOf, formLines, hostOf } from './server-ask.js';
 import { ASKED_UNDO, isUndoing, whatFields } from './undo-text.js';
 
@@ -48,8 +48,14 @@ interface Quote {
 
 type Presented = Pick<Request, 'kind' | 'shown'> & Partial<Request>;
 
-/** Returns what people see of a request, wherever it is shown. */
-export function presentRequest(request: Presented): Presentation {
+/**
+ * Returns what people see of a request, wherever it is shown. `formatTime`: formats a Unix time in ms;
+ * default: in ISO 8601.
+ */
+export function presentRequest(
+  request: Presented,
+  formatTime?: (at: number) => string,
+): Presentation {
   const { kind, shown, summary, question = '', arguments: given = '' } = request;
   const actions = kind === 'plan' ? shownActions(given) : null;
   const [title = ''] = shown.split('\n');
@@ -63,7 +69,7 @@ export function presentRequest(request: Presented): Presentation {
     what:
       kind === 'plan' || isYesOrNo({ kind, tool: request.tool ?? '' })
         ? []
-        : whatFields(headlineOf(summary ?? title) + wholeRun(request), request),
+        : whatFields(headlineOf(summary ?? title) + wholeRun(request), request, formatTime),
     tool: toolFields(request),
     reasons: reasonFields(request),
     people: [
@@ -214,7 +220,7 @@ export function noticeText(text: string): string {
 /** Returns the text of a request to raise a limit. */
 export function limitText({ name, used, limit, scope }: LimitReached): string {
   const most = limit === null ? '' : ` of ${limitAmount(name, limit)}`;
-  return `limit ${scope === 'run' ? 'run.' : ''}${limitOption(name)}: ${limitAmount(name, used)}${most} used`;
+  return `limit ${scope === 'run' ? 'run.' : ''}${limitWord(name)}: ${limitAmount(name, used)}${most} used`;
 }
 
 /**

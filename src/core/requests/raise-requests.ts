@@ -14,6 +14,7 @@ import type { JsonObject } from '../text/json.js';
 import type { ToolCall } from '../transcript/messages.js';
 import type { StopReason } from '../transcript/outcome.js';
 import type { LimitReached, NewRequest, RecordedLimit } from '../transcript/request.js';
+import { limitWords } from './limit-words.js';
 
 /**
  * Returns the request to raise a limit; null if the turn ends instead. `at`: Unix time in ms. A
@@ -24,7 +25,7 @@ export function limitRequest(state: RunState, reason: StopReason, at: number): N
   if (state.turn.limitKept || reason === 'no_progress' || reason === 'denied') return null;
   const limit = reached(state, reason, at);
   const { scope } = limitOf(state, { limit, raisedAt: at });
-  const why = `the limit "${scope === 'run' ? 'run.' : ''}${reason}" was reached`;
+  const why = `the limit "${limitWords({ name: reason, ...(scope && { scope }) })}" was reached`;
   return { kind: 'limit', why, raisedAt: at, limit };
 }
 

@@ -17,18 +17,23 @@ export function isUndoing({ kind, decisions = [] }: Presented): boolean {
 export function whatFields(
   what: string,
   request: Presented,
+  formatTime: (at: number) => string = isoTime,
 ): readonly (readonly [name: string, text: string])[] {
   if (!isUndoing(request)) return [['what', what]];
   return [
     ['what', request.summary === undefined ? what : `undo: ${what}`],
-    ['executed call', executedText(request)],
+    ['executed call', executedText(request, formatTime)],
   ];
 }
 
 /** A worker of an earlier version does not say when the call was executed. */
-function executedText({ call = '', undo }: Presented): string {
+function executedText({ call = '', undo }: Presented, formatTime: (at: number) => string): string {
   if (undo === undefined) return call;
-  // oxlint-disable-next-line no-restricted-globals -- formats a recorded time and reads no clock
-  const at = undo.at === undefined ? '' : `, at ${new Date(undo.at).toISOString()}`;
+  const at = undo.at === undefined ? '' : `, at ${formatTime(undo.at)}`;
   return `${call}, executed in turn ${undo.turn}, step ${undo.step}${at}`;
+}
+
+function isoTime(at: number): string {
+  // oxlint-disable-next-line no-restricted-globals -- formats a recorded time and reads no clock
+  return new Date(at).toISOString();
 }
