@@ -311,7 +311,7 @@ describe('a workflow has no dates, only Unix times', () => {
       .filter((path) => ['core', 'workflows'].includes(folderOf(path)))
       .flatMap((path) => datesIn(join(SRC, path)).map((line) => `${path}: ${line}`));
     // In UTC, and made of numbers.
-    const at = "const at = undo.at === undefined ? '' : `, at ${new Date(undo.at).toISOString()}`;";
+    const at = 'return new Date(at).toISOString();';
     const until = 'const summary = `wait until ${new Date(until).toISOString()}`;';
     expect(found).toEqual([`core/requests/undo-text.ts: ${at}`, `workflows/effects.ts: ${until}`]);
   });
@@ -380,6 +380,6 @@ describe('the workflow bundle', () => {
     const bundle = await sourceBundle();
     // The SDK's own share is about 0.9 MB, without source maps.
     const code = ('code' in bundle ? bundle.code : '').replace(/\/\/# sourceMappingURL=.*/g, '');
-    expect(code.length).toBeLessThan(1_714_000);
+    expect(code.length).toBeLessThan(1_722_000);
   });
 });

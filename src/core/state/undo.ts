@@ -1,10 +1,8 @@
 import type { AgentDefinition } from '../definition/definition.js';
 import type { ToolDefinition } from '../definition/tool-definition.js';
-import { formatDuration } from '../text/text.js';
 import { type BlobRef, type ToolCall, parseCallId } from '../transcript/messages.js';
 import type { ExecutedCall } from '../transcript/request.js';
 import { callSummary } from './summaries.js';
-import { UNDO } from './work.js';
 
 /** A call that can be undone, or whose undo was attempted. */
 export interface Undoable {
@@ -45,7 +43,7 @@ export interface KeptCall {
 }
 
 /** The part of a run's state that holds these calls. */
-interface Keeper {
+export interface Keeper {
   readonly kept?: readonly KeptCall[];
 }
 
@@ -122,13 +120,8 @@ export function callToUndo(
   return kept.findLast(({ state, until }) => state === undefined && until > now);
 }
 
-/** The part of a run's state that has the requests of its undos. */
-interface HasUndos {
-  readonly work: readonly { readonly name: string; readonly request?: { readonly id: string } }[];
-}
-
 /** The part of a run's state that has the tools of its agent. */
-interface HasTools {
+export interface HasTools {
   readonly config: { readonly definition: Pick<AgentDefinition, 'tools'> };
 }
 
@@ -140,46 +133,4 @@ export function undoFault({ config }: HasTools, { name }: Pick<ToolCall, 'name'>
   const tool = config.definition.tools.find((one) => one.name === name);
   if (tool === undefined) return `the agent no longer has tool "${name}"`;
   return tool.undoMs === undefined ? `the tool "${name}" can no longer undo` : null;
-}
-
-/**
- * Returns why a call cannot be undone, or null. An undo that names no call is refused while another one is
- * open: a caller who repeats it would undo an earlier call. `now`: Unix time in ms.
- */
-export function undoProblem(
-  state: Keeper & HasTools & HasUndos,
-  id: unknown,
-  now: number,
-): string | null {
-  if (id !== undefined && typeof id !== 'string') return 'call: expected the id of a call';
-  const { kept = [] } = state;
-  const open = kept.filter((one) => one.state === undefined && one.until > now);
-  const others = open.map(({ call }) => call.id).join(', ');
-  if (id === undefined) {
-    const undoing = kept.findLast((one) => one.state === 'undoing');
-    const more = others === '' ? '' : `; to undo another call, name it: ${others}`;
-    if (undoing !== undefined) return `call: ${undoingText(state, undoing)}${more}`;
-  }
-  const found = callToUndo(state, id, now);
-  if (found === undefined) {
-    if (id === undefined) return 'call: nothing can be undone';
-    const known = open.length === 0 ? 'nothing can be undone' : `undoable: ${others}`;
-    return `call: ${JSON.stringify(id)} cannot be undone; ${known}`;
-  }
-  if (found.state === 'undoing') return `call: ${undoingText(state, found)}`;
-  if (found.state === 'undone') return `call: ${found.call.id} is undone already`;
-  if (found.until <= now) {
-    const agoMs = now - found.until;
-    return `call: the time to undo ${found.call.id} ended ${formatDuration(agoMs, { as: 'rounded' })} ago`;
-  }
-  const fault = undoFault(state, found.call);
-  return fault === null ? null : `call: ${found.call.id} cannot be undone; ${fault}`;
-}
-
-/** Returns how far an undo is that has begun. */
-function undoingText({ work }: HasUndos, { call: { id } }: KeptCall): string {
-  const request = work.find(({ name }) => name === `${UNDO}${id}`)?.request;
-  return request === undefined
-    ? `${id} is being undone`
-    : `the undo of ${id} waits for a decision about request ${request.id}`;
 }

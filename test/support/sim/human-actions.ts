@@ -11,7 +11,7 @@ import {
 } from '../../../src/core/transcript/request.js';
 import { openRequests } from '../../../src/core/requests/open-requests.js';
 import { decisionProblem } from '../../../src/core/requests/refusal.js';
-import { undoProblem } from '../../../src/core/state/undo.js';
+import { undoProblem } from '../../../src/core/state/undo-problem.js';
 import type { RunState } from '../../../src/core/state/state.js';
 import { inTurn } from '../../../src/core/state/turn.js';
 import type { Dice } from './dice.js';
