@@ -10,7 +10,7 @@ import type { LimitOptions, Limits } from '../core/definition/definition.js';
 import type { ClientTool } from '../core/definition/tool-definition.js';
 import { addedToolsProblem } from '../core/input/client-tools.js';
 import { droppedPart, inputProblem } from '../core/graph/walk.js';
-import { checkLimits, toLimits } from '../core/input/input.js';
+import { checkLimits, toLimits } from '../core/input/limits.js';
 import { effectiveLimits } from '../core/rules/limits.js';
 import { visible } from '../core/state/summaries.js';
 import { type JsonObject, isObject } from '../core/text/json.js';
