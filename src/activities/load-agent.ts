@@ -227,8 +227,11 @@ function ofAll(
 }
 
 /** Returns the tools of a run: the agent's own, with their schemas, and those of its MCP servers. */
-function knownTools({ tools }: LoadedAgent, definition: AgentDefinition): KnownTools {
-  return { tools: definition.tools.map((tool) => tools.get(tool.name) ?? tool) };
+function knownTools({ agent, tools }: LoadedAgent, definition: AgentDefinition): KnownTools {
+  return {
+    tools: definition.tools.map((tool) => tools.get(tool.name) ?? tool),
+    servers: agent.mcp.map(({ name }) => name),
+  };
 }
 
 /** Returns the workers' settings for requests that the run pins; empty if there are none. */

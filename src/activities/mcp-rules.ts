@@ -63,9 +63,11 @@ export async function mcpRules(
         .flatMap(withEffects),
     ],
     unlisted: [...gone, ...unlisted],
+    servers: all.flatMap(({ agent }) => agent.mcp).map((server) => server.name),
   };
+  const own: KnownTools = { tools, unlisted: gone, servers: mcp.map((server) => server.name) };
   const find = (withheld: readonly string[]): readonly (readonly [string, RuleFindings])[] => [
-    [`agent "${name}"`, ruleFindings(rules, { tools, unlisted: gone, withheld })],
+    [`agent "${name}"`, ruleFindings(rules, { ...own, withheld })],
     ['config', ruleFindings(requests.rules, { ...shared, withheld })],
   ];
   let found = find([]);
@@ -74,10 +76,9 @@ export async function mcpRules(
     found = find((await Promise.all(names)).flat());
   }
   const [silent = null] = found.flatMap(([owner, { errors }]) => owned(owner, errors));
-  const own = found.slice(0, 1);
-  const notes = own.flatMap(([owner, { unchecked, warnings }]) =>
-    owned(owner, [...warnings, ...unchecked]),
-  );
+  const notes = found
+    .slice(0, 1)
+    .flatMap(([owner, { unchecked, warnings }]) => owned(owner, [...warnings, ...unchecked]));
   return { silent, notes };
 }
 

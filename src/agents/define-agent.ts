@@ -107,7 +107,7 @@ function promptsOf<Output>(
   const owner = {
     name,
     tools: tools.names,
-    hasMcp: mcp.length > 0,
+    servers: mcp.map((server) => server.name),
     hasOutput: output !== undefined,
   };
   return namedPrompts(prompts, owner);

@@ -7,6 +7,7 @@ import type { Json } from '../core/text/json.js';
 import type { Template } from '../prompts/template.js';
 import { writtenSchema } from '../tools/arguments/check-arguments.js';
 import { nearestFirst } from '../validation/check-options.js';
+import { mcpToolNames } from '../validation/rule-names.js';
 import { answerContract, type AgentOutput, type AnswerContract } from './agent-parts.js';
 
 /** A named prompt of an agent, which a message can name: its text, and what its turn uses. */
@@ -68,8 +69,8 @@ interface Owner {
   readonly name: string;
   /** The names of its tools. */
   readonly tools: readonly string[];
-  /** MCP servers list further tools when a run starts. */
-  readonly hasMcp: boolean;
+  /** The names of its MCP servers, which list further tools when a run starts. */
+  readonly servers: readonly string[];
   readonly hasOutput: boolean;
 }
 
@@ -124,11 +125,16 @@ function argumentSchema(args: z.ZodObject, where: string): PromptDefinition['arg
 }
 
 function refuseUnknown(tools: readonly string[], owner: Owner, where: string): void {
-  const unknown = tools.find((tool) => !owner.tools.includes(tool));
-  if (unknown === undefined || owner.hasMcp) return;
+  const { servers } = owner;
+  const unknown = tools.find(
+    (tool) =>
+      !owner.tools.includes(tool) && !servers.some((server) => tool.startsWith(`${server}__`)),
+  );
+  if (unknown === undefined) return;
   const nearest = nearestFirst(unknown, owner.tools).slice(0, 3).join(', ');
   const hint = nearest === '' ? 'it has none' : `nearest: ${nearest}`;
+  const named = servers.length > 0 ? `${mcpToolNames(unknown, servers)}; ` : '';
   throw new InputError(
-    `${where}: expected names of the agent's tools, got "${unknown}" (${hint}); correct the name, or add the tool to the agent`,
+    `${where}: expected names of the agent's tools, got "${unknown}" (${hint}); ${named}correct the name, or add the tool to the agent`,
   );
 }

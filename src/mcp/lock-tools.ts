@@ -75,7 +75,7 @@ export function describeOdd(odd: readonly OddTool[], what = 'left out'): string 
  * no effect.
  */
 function unknownNames(
-  { allowTools, denyTools, effects }: McpServer,
+  { name: server, allowTools, denyTools, effects }: McpServer,
   { tools, odd }: McpListing,
 ): string[] {
   const known = new Set([...tools, ...odd].map(({ name }) => name));
@@ -84,7 +84,9 @@ function unknownNames(
     names
       .filter((name) => !known.has(name))
       .map((name) => {
-        const existing = nearestFirst(name, [...known]).slice(0, 40);
+        // These lists have the server's own names, and rules have the prefixed ones.
+        const own = name.startsWith(`${server}__`) ? name.slice(server.length + 2) : name;
+        const existing = nearestFirst(own, [...known]).slice(0, 40);
         // A line that shows the error may cut it, so the nearest name comes first.
         return `${list} names tool "${name}" (nearest: ${existing[0] ?? 'none'}), which it does not have; available: ${existing.join(', ') || 'none'}`;
       }),

@@ -23,6 +23,8 @@ export interface KnownTools {
   readonly tools: readonly NamedTool[];
   /** Names of MCP servers whose tools are not known yet; they are named `<server>__<tool>`. */
   readonly unlisted?: readonly string[];
+  /** Names of all MCP servers of these agents, also of those that have listed their tools. */
+  readonly servers?: readonly string[];
   /** Names of tools that exist, or did, and that no agent gets: rules about them apply to no call. */
   readonly withheld?: readonly string[];
 }
@@ -40,6 +42,9 @@ export interface RuleFindings {
 /** Maximum names that an error lists. */
 const NAMED = 20;
 
+/** Maximum MCP servers that an error shows in examples. */
+const EXAMPLES = 3;
+
 /** The tool that workers add to each agent that has tools. */
 const READ_RESULT: NamedTool = { name: 'read_result', effect: 'read', parameters: {} };
 
@@ -50,7 +55,7 @@ const READ_RESULT: NamedTool = { name: 'read_result', effect: 'read', parameters
  */
 export function ruleFindings(
   rules: readonly Rule[],
-  { tools, unlisted = [], withheld = [] }: KnownTools,
+  { tools, unlisted = [], servers = unlisted, withheld = [] }: KnownTools,
   path = 'rules',
 ): RuleFindings {
   const known = [...tools, READ_RESULT];
@@ -65,9 +70,10 @@ export function ruleFindings(
       if (withheld.includes(rule.tool)) continue;
       const server = unlisted.find((name) => rule.tool.startsWith(`${name}__`));
       if (server !== undefined) unchecked.push(uncheckedTool(at, rule.tool, server));
-      else if (isGlob) {
-        if (unlisted.length === 0) warnings.push(emptyGlob(at, rule.tool));
-      } else errors.push(unknownTool(at, rule.tool, tools));
+      else if (!isGlob) errors.push(unknownTool(at, rule.tool, { tools, servers }));
+      else if (servers.length > 0 && !servers.some((name) => matchesToolOf(name, rule.tool))) {
+        errors.push(unprefixedGlob(at, rule.tool, servers));
+      } else if (unlisted.length === 0) warnings.push(emptyGlob(at, rule.tool));
       continue;
     }
     const problems = found.map((tool) => misfit(rule, tool, at));
@@ -79,17 +85,60 @@ export function ruleFindings(
   return { errors, warnings, unchecked };
 }
 
-function unknownTool(at: string, tool: string, tools: readonly NamedTool[]): string {
+function unknownTool(
+  at: string,
+  tool: string,
+  { tools, servers = [] }: Pick<KnownTools, 'tools' | 'servers'>,
+): string {
   const names = tools.map(({ name }) => name);
-  const meant = likelyMeant(tool, names);
+  const prefixed = servers.map((server) => `${server}__${tool}`);
+  const meant = prefixed.find((name) => names.includes(name)) ?? likelyMeant(tool, names);
   const hint =
     meant === undefined
       ? `the tools are ${names.slice(0, NAMED).join(', ') || 'none'}`
       : `did you mean ${show(meant)}`;
+  const fix =
+    servers.length > 0
+      ? `${mcpToolNames(tool, servers)}; correct it`
+      : `correct it, or write a glob such as ${show(`${tool}*`)} for tools to come`;
+  return `${at}.tool: expected the name of a tool that exists, got ${show(tool)} (${hint}); ${fix}`;
+}
+
+/** Such a glob matches no call, and an approval that it asks for would be off. */
+function unprefixedGlob(at: string, tool: string, servers: readonly string[]): string {
   return (
-    `${at}.tool: expected the name of a tool that exists, got ${show(tool)} (${hint}); correct it, ` +
-    `or write a glob such as ${show(`${tool}*`)} for tools to come`
+    `${at}.tool: expected a glob that matches a tool, got ${show(tool)}, which can match no tool of ` +
+    `an MCP server either; ${mcpToolNames(tool, servers)}; correct it`
   );
+}
+
+/** Says how MCP tools are named, with examples that a person can copy. */
+export function mcpToolNames(tool: string, servers: readonly string[]): string {
+  const own = tool.slice(tool.lastIndexOf('__') + 1).replace(/^_+/, '') || '*';
+  const examples = servers.slice(0, EXAMPLES).map((server) => show(`${server}__${own}`));
+  return `MCP tools are named <server>__<tool>, such as ${examples.join(' or ')}`;
+}
+
+/** Returns whether a glob can match a tool of an MCP server, whatever tools the server has. */
+function matchesToolOf(server: string, glob: string): boolean {
+  const prefix = `${server}__`;
+  // The places in the glob that a part of the prefix can reach.
+  let places = skipStars(glob, [0]);
+  for (const character of prefix) {
+    const next = places.flatMap((place) => {
+      if (glob[place] === '*') return [place];
+      return glob[place] === '?' || glob[place] === character ? [place + 1] : [];
+    });
+    places = skipStars(glob, next);
+  }
+  return places.some((place) => place < glob.length);
+}
+
+/** Adds the places after each star, which may match nothing. */
+function skipStars(glob: string, places: readonly number[]): readonly number[] {
+  const all = new Set(places);
+  for (const place of all) if (glob[place] === '*') all.add(place + 1);
+  return [...all];
 }
 
 function emptyGlob(at: string, tool: string): string {

@@ -6,6 +6,7 @@ import type { Rule } from '../../src/core/definition/rules.js';
 import { defineAgent, defineConfig, defineTool } from '../../src/index.js';
 import { mcpServer } from '../../src/tools.js';
 import { likelyMeant } from '../../src/validation/check-options.js';
+import { ruleFindings } from '../../src/validation/rule-names.js';
 
 const refund = defineTool({
   name: 'refund',
@@ -156,6 +157,65 @@ describe('a rule is written ahead', () => {
     expect(unchecked).toEqual([expect.stringContaining('"shop__refund" was not checked')]);
     const own = [{ tool: 'sohp__refund', then: 'ask' }] as const;
     expect(() => defineAgent({ ...base, mcp: [server], rules: own })).toThrow('rules[0].tool');
+  });
+});
+
+describe('a tool of an MCP server, named without its server,', () => {
+  const other = mcpServer({ name: 'bank', transport: 'stdio', command: 'bank' });
+  const agent = (tool: string) => () =>
+    defineAgent({ ...base, tools, mcp: [server, other], rules: [{ tool, then: 'ask' }] });
+
+  test('is an error that shows the whole name, and no glob', () => {
+    expect(agent('buy')).toThrow(
+      'agent "desk": rules[0].tool: expected the name of a tool that exists, got "buy" (the tools are refund); MCP tools are named <server>__<tool>, such as "shop__buy" or "bank__buy"; correct it',
+    );
+    expect(agent('sohp__buy')).toThrow('such as "shop__buy"');
+  });
+
+  test.each(['buy*', 'shop_?', '?hop', 'shop-*', '?shop__*', 'c*x'])(
+    'as in the glob %s that can match no tool, is an error',
+    (tool) => {
+      const message = /^agent "desk": rules\[0\]\.tool: expected a glob .* such as "shop__/;
+      expect(agent(tool)).toThrow(message);
+      const rules = [{ tool, then: 'ask' }] as const;
+      const agents = [defineAgent({ ...base, tools, mcp: [server] })];
+      expect(() => defineConfig({ agents, rules })).toThrow('rules[0].tool: expected a glob');
+    },
+  );
+
+  test.each(['*buy', 'shop_*', 'b*y', 'ref*', '?hop__b?y', '*_*x'])(
+    'may be meant by the glob %s',
+    (tool) => {
+      expect(agent(tool)).not.toThrow();
+    },
+  );
+
+  test('has a name that a server has listed as the nearest', () => {
+    const listed = { name: 'shop__buy', effect: 'once', parameters: {} } as const;
+    const { errors } = ruleFindings([{ tool: 'buy', then: 'ask' }], {
+      tools: [listed],
+      servers: ['shop'],
+    });
+    expect(errors).toEqual([expect.stringContaining('(did you mean "shop__buy")')]);
+    const glob = ruleFindings([{ tool: 'sell*', then: 'ask' }], {
+      tools: [listed],
+      servers: ['shop'],
+    });
+    expect(glob.errors).toEqual([expect.stringContaining('such as "shop__sell*"')]);
+    const ahead = ruleFindings([{ tool: 'shop__sell*', then: 'ask' }], {
+      tools: [listed],
+      servers: ['shop'],
+    });
+    expect([ahead.errors.length, ahead.warnings.length]).toEqual([0, 1]);
+  });
+
+  test('is an error in a prompt too', () => {
+    const prompts = { sell: { text: 'Sell.', tools: ['buy'] } };
+    expect(() => defineAgent({ ...base, tools, mcp: [server], prompts })).toThrow(
+      'MCP tools are named <server>__<tool>, such as "shop__buy"',
+    );
+    const right = { sell: { text: 'Sell.', tools: ['shop__buy'] } };
+    expect(() => defineAgent({ ...base, tools, mcp: [server], prompts: right })).not.toThrow();
   });
 });
 

@@ -321,11 +321,11 @@ describe('a server that is unavailable at the start', () => {
   test('or lacks the tools that the agent names ends the run with a list of the existing ones', async () => {
     const { url } = await http(await fixtureFiles([listed('note'), listed('look')]));
     const rig = await worker([
-      mcpServer({ name: 'far', transport: 'http', url, denyTools: ['notes'] }),
+      mcpServer({ name: 'far', transport: 'http', url, denyTools: ['far__note'] }),
     ]);
     const { outcome } = await run(rig);
     expect(outcome.error).toContain(
-      'denyTools names tool "notes" (nearest: note), which it does not have; available: note, look',
+      'denyTools names tool "far__note" (nearest: note), which it does not have; available: note, look',
     );
   });
 });

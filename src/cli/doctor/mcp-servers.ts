@@ -121,7 +121,8 @@ function ruleFindingsOf(config: Config, found: Listed): readonly Finding[] {
     ];
     const withheld = servers.flatMap((server) => found.get(server)?.known ?? []);
     const unlisted = servers.filter((server) => !found.has(server)).map(({ name }) => name);
-    const { errors, warnings, unchecked } = ruleFindings(rules, { tools, unlisted, withheld });
+    const known = { tools, unlisted, withheld, servers: servers.map(({ name }) => name) };
+    const { errors, warnings, unchecked } = ruleFindings(rules, known);
     const owned = (text: string): string => `${owner}: ${text}`;
     return { errors: errors.map(owned), others: [...warnings, ...unchecked].map(owned) };
   });
