@@ -29,7 +29,7 @@ export const PERDURE_ERROR_CODES = [
  * | `archive`       | `ArchiveError`      | an archive cannot be read or written                                |
  * | `blob`          | `BlobError`         | a blob store cannot read or write a text, or lacks it               |
  * | `deployment`    | `DeploymentError`   | a worker's build could not be made the current one                  |
- * | `id_taken`      | `IdTakenError`      | a run with this id exists, or existed                               |
+ * | `id_taken`      | `IdTakenError`      | a run with this id exists, or existed; or a schedule has it         |
  * | `input`         | `InputError`        | an argument or a definition is invalid; nothing was sent            |
  * | `live_options`  | `LiveOptionsError`  | a worker cannot serve live streams with these options               |
  * | `model`         | `ModelError`        | a model call failed; `details.kind` identifies who can fix it       |
@@ -108,7 +108,7 @@ export class NoServerError extends PerdureError {
   override readonly code = NoServerError.code;
 }
 
-/** The workflow id is taken by a running or ended run; an id names only one run. */
+/** The id is taken by a running or ended run, or by a schedule; an id names only one. */
 export class IdTakenError extends PerdureError {
   static readonly code = 'id_taken';
   override readonly name = 'IdTakenError';

@@ -106,14 +106,6 @@ describe('schedule', () => {
     ]);
   });
 
-  test('create notes that no run takes the messages', async () => {
-    const id = `schedule-${randomUUID()}`;
-    created.push(id);
-    const words = ['schedule', 'create', id, 'hello', '--to', `none-${id}`, '--every', '2h'];
-    const { stderr } = await perdure(...words, '--paused');
-    expect(stderr).toContain(`--to: there is no run "none-${id}" now; each message fails until`);
-  });
-
   test('a schedule that sends to a run says what becomes of its messages', async () => {
     const id = `schedule-${randomUUID()}`;
     created.push(id);
@@ -249,6 +241,11 @@ describe('schedule', () => {
       ['x', '--agent', 'files', '--every', '1h', '--limit', 'steps=0'],
       'Expected a positive whole number',
     ],
+    [
+      'an hour that no day has',
+      ['x', '--agent', 'files', '--cron', '0 25 * * *'],
+      'got "0 25 * * *" (Hour is not in range',
+    ],
     ['a bad cron', ['x', '--agent', 'files', '--cron', 'now'], '--cron: expected five fields'],
     [
       'a cron with seconds',
@@ -268,7 +265,12 @@ describe('schedule', () => {
     [
       'a short interval',
       ['x', '--agent', 'files', '--every', '1ms'],
-      'got "1ms"; at least 1 second',
+      '--every: expected a duration such as 30s, "90 min", 2h, or "3 days", got "1ms"; at least 1 second',
+    ],
+    [
+      'a broken second',
+      ['x', '--agent', 'files', '--every', '1500ms'],
+      '--every: expected whole seconds, such as 90s, got "1500ms"',
     ],
     [
       'a short catch-up',
@@ -296,6 +298,14 @@ describe('schedule', () => {
       await perdureWith(ofFiles, 'schedule', 'update', id, ...rest);
     await expect(update('--agent', 'file')).rejects.toThrow('got "file" (nearest: files)');
     await expect(update()).rejects.toThrow('update: expected a change, got none');
+    await expect(update('--cron', '0 25 * * *')).rejects.toThrow(
+      'got "0 25 * * *" (Hour is not in range',
+    );
+    await update('--time-zone', 'Asia/Tokyo');
+    await expect(update('--every', '1h')).rejects.toThrow(
+      '--time-zone: expected only with --cron, because --every counts from 1970 in UTC; the schedule has "Asia/Tokyo"; remove it with --without time-zone',
+    );
+    await update('--every', '1h', '--without', 'time-zone');
     await expect(update('--without', 'cron')).rejects.toThrow('--without: expected one of agent,');
   });
 });

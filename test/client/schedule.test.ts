@@ -180,7 +180,8 @@ describe('an update', () => {
     const id = await create({ limits: { steps: 3 }, tags: ['old'], timeZone: 'Europe/Berlin' });
     await client.schedule.pause(id, { note: 'for a while' });
     const changes = { every: '1 day', message: 'the summary', tags: null } as const;
-    await client.schedule.update(id, { ...changes, overlap: 'buffer_one', catchUp: '1 minute' });
+    const at = { timeZone: null, catchUp: '1 minute' } as const;
+    await client.schedule.update(id, { ...changes, ...at, overlap: 'buffer_one' });
     const row = { id, agent: 'clerk', everyMs: 86_400_000, paused: true, note: 'for a while' };
     const details = await vi.waitFor(async () => {
       const described = await client.schedule.describe(id);
@@ -347,7 +348,7 @@ describe('an invalid schedule', () => {
       'agent: expected the name of an agent, got none',
     );
     await create({ id });
-    await expect(create({ id })).rejects.toThrow(`schedule ${id} already exists`);
+    await expect(create({ id })).rejects.toMatchObject({ code: 'id_taken' });
     const backwards = { from: '2026-01-02T00:00:00Z', to: '2026-01-01T00:00:00Z' };
     await expect(schedule.backfill(id, backwards)).rejects.toThrow('to: expected a time from');
     await expect(schedule.backfill(id, { from: 'x', to: 'y' })).rejects.toThrow(

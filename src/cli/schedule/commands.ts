@@ -1,27 +1,20 @@
 import type { Command as Entry } from 'commander';
 import type { ScheduleChanges, Schedules } from '../../client/schedule/methods.js';
 import type { ScheduleOptions } from '../../client/schedule/options.js';
-import type { RecordedTimes, ScheduleRow } from '../../client/schedule/view.js';
+import type { RecordedTimes, ScheduleDetails, ScheduleRow } from '../../client/schedule/view.js';
 import { storedId } from '../../client/run-ids.js';
-import { NoRunError, InputError, NoScheduleError } from '../../core/errors.js';
+import { NoRunError } from '../../core/errors.js';
 import { visible, visibleMessage } from '../../core/state/summaries.js';
 import { formatInterval, type Duration } from '../../core/text/text.js';
 import { describeRun } from '../../history/read-run.js';
 import { type CliContext, type Command, EXIT, type ExitCode, UsageError } from '../context.js';
 import { columns, formatCount, formatDateTime } from '../format/format.js';
 import { withOptions, type OptionName } from '../input/options.js';
-import { nextCommandAbout, nextCommandOf } from '../reports/next-command.js';
-import { createSchedules } from '../../client/schedule/schedule.js';
+import { nextCommandAbout } from '../reports/next-command.js';
 import type { JsonObject } from '../../core/text/json.js';
 import { checkAgent } from '../open-run.js';
-import { noteServer } from '../hosting/server-notes.js';
-import {
-  inFlags,
-  RUN_SETTINGS,
-  runSettings,
-  type RunSettingOptions,
-} from '../input/run-settings.js';
-import { osUser } from '../input/option-parsers.js';
+import { RUN_SETTINGS, runSettings, type RunSettingOptions } from '../input/run-settings.js';
+import { asOptions, withSchedules } from './with-schedules.js';
 
 interface ScheduleNoteOptions {
   readonly id: string;
@@ -109,7 +102,11 @@ export function report(
 }
 
 /** Notes when a schedule fires next, and prints it for programs. */
-async function noteSchedule(context: CliContext, schedules: Schedules, id: string): Promise<void> {
+async function noteSchedule(
+  context: CliContext,
+  schedules: Schedules,
+  id: string,
+): Promise<ScheduleDetails> {
   const details = await schedules.describe(id);
   const [next] = details.nextAt;
   if (details.paused) context.note('It is paused.');
@@ -120,6 +117,7 @@ async function noteSchedule(context: CliContext, schedules: Schedules, id: strin
     context.note(`It fires ${timesText(details)}, next at ${at}${local}.`);
   }
   if (context.options.json) context.out(JSON.stringify(details));
+  return details;
 }
 
 /** Returns the times of a schedule as text: `every hour`, `0 9 * * * (Europe/Berlin)`. */
@@ -144,15 +142,28 @@ export const createSchedule: Command<ScheduleCreateOptions> = {
     return await withSchedules(context, async (schedules) => {
       await schedules.create(schedule);
       context.note(`Schedule ${visible(id)} is created.`);
-      await noteSchedule(context, schedules, id);
-      if (schedule.to !== undefined) await noteClosedTarget(context, schedule.to);
+      const { agent } = await noteSchedule(context, schedules, id);
+      if (schedule.to !== undefined)
+        await noteClosedTarget(context, { id, to: schedule.to, agent });
       return EXIT.completed;
     });
   },
 };
 
-/** Notes that a run is not there to take messages; it may be started later under this id. */
-async function noteClosedTarget(context: CliContext, to: string): Promise<void> {
+interface ScheduleTarget {
+  /** The schedule. */
+  readonly id: string;
+  /** The run that gets its messages. */
+  readonly to: string;
+  /** The agent that a firing starts if there is no such run; null if it starts none. */
+  readonly agent: string | null;
+}
+
+/** Notes that a run is not there to take messages. One that does not exist may be started later. */
+async function noteClosedTarget(
+  context: CliContext,
+  { id, to, agent }: ScheduleTarget,
+): Promise<void> {
   const client = await context.client();
   const run = await storedId(client, to);
   const found = await describeRun(client, run).catch((error: unknown) => {
@@ -160,8 +171,18 @@ async function noteClosedTarget(context: CliContext, to: string): Promise<void> 
     throw error;
   });
   if (found?.status.name === 'RUNNING') return;
-  const state = found === null ? 'there is no run' : 'there is no open run';
-  context.note(`--to: ${state} "${visible(to)}" now; each message fails until one is started.`);
+  const shown = `"${visible(to)}"`;
+  if (found === null) {
+    const starts =
+      agent === null
+        ? 'each message fails until one is started'
+        : `the first message starts it, with agent "${visible(agent)}"`;
+    return context.note(`--to: there is no run ${shown} now; ${starts}.`);
+  }
+  const other = nextCommandAbout(context, ['schedule update', id, '--to', 'ID']);
+  context.note(
+    `--to: run ${shown} has ended and takes no messages, so each one fails. Send to another id with: ${other}`,
+  );
 }
 
 const HEADERS = ['ID', 'AGENT', 'TO', 'TIMES', 'NEXT', 'LAST', 'LEFT OUT', 'NOTE'];
@@ -278,7 +299,9 @@ export const updateSchedule: Command<ScheduleUpdateOptions> = {
     return await withSchedules(context, async (schedules) => {
       await schedules.update(id, changes);
       context.note(`Schedule ${visible(id)} is updated; the next firing uses the changes.`);
-      await noteSchedule(context, schedules, id);
+      const { agent } = await noteSchedule(context, schedules, id);
+      const { to } = options;
+      if (to !== undefined) await noteClosedTarget(context, { id, to, agent });
       return EXIT.completed;
     });
   },
@@ -354,43 +377,4 @@ async function checkNamedAgent(
     if (!(error instanceof UsageError)) throw error;
     throw new UsageError(asOptions(error.message), { cause: error });
   });
-}
-
-/** Runs `work` with the schedules of the server. Throws a `UsageError` for invalid input. */
-export async function withSchedules<T>(
-  context: CliContext,
-  work: (schedules: Schedules) => Promise<T>,
-): Promise<T> {
-  noteServer(context, await context.server());
-  const taskQueue = await context.taskQueue();
-  const place = { taskQueue, by: osUser(), config: null };
-  try {
-    return await work(createSchedules(await context.client(), place));
-  } catch (error) {
-    if (InputError.isInstance(error))
-      throw new UsageError(asOptions(error.message), { cause: error });
-    if (!NoScheduleError.isInstance(error)) throw error;
-    const list = nextCommandOf(context, ['schedule', 'list']);
-    throw new Error(`${error.message}; list schedules with: ${list}`, { cause: error });
-  }
-}
-
-const TIMES = ['agent', 'cron', 'every', 'to', 'overlap'];
-
-/** Replaces the field names at the beginnings of lines by options and operands. */
-function asOptions(text: string): string {
-  return inFlags(text.replace(/^schedule: /, ''), TIMES)
-    .replace(
-      /^expected either cron, e\.g\. .*$/m,
-      'schedule: expected either --cron or --every; give one, such as --every 1h',
-    )
-    .replace(
-      /^message: expected text, got an empty string$/m,
-      'MESSAGE: expected the message of each firing, got none',
-    )
-    .replace(/^message: /m, 'MESSAGE: ')
-    .replace(/(; for an interval(?: of seconds)?), give every: /, '$1, give --every ')
-    .replace(/; give timeZone (?=".*instead$)/m, '; give --time-zone ')
-    .replace('only with cron, because every counts', 'only with --cron, because --every counts')
-    .replace(/; omit it, or use cron$/m, '; omit it, or use --cron');
 }

@@ -6,7 +6,8 @@ import { visible } from '../../core/state/summaries.js';
 import type { CliContext, Command } from '../context.js';
 import { withOptions } from '../input/options.js';
 import { nextCommandAbout, nextCommandOf } from '../reports/next-command.js';
-import { ID, report, withSchedules } from './commands.js';
+import { ID, report } from './commands.js';
+import { withSchedules } from './with-schedules.js';
 
 interface ScheduleTriggerOptions {
   readonly id: string;

@@ -51,11 +51,16 @@ export function changedOptions(
 ): ScheduleOptions {
   const present = presentOptions(description, memo);
   const { cron, every } = changes;
+  if (every != null && changes.timeZone === undefined && present.timeZone !== undefined) {
+    throw new InputError(
+      `timeZone: expected only with cron, because every counts from 1970 in UTC; the schedule has ${show(present.timeZone)}; remove it with timeZone: null`,
+    );
+  }
   const merged = {
     ...present,
     ...((cron ?? every) != null && { cron: undefined, every: undefined }),
-    // A time zone applies only to a cron expression.
-    ...(every != null && { timeZone: undefined }),
+    // It names who starts runs, and was recorded with the agent, often without being given.
+    ...(changes.agent === null && { by: undefined }),
     ...Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined)),
     id: present.id,
   };
@@ -128,8 +133,14 @@ export async function replaceSchedule(
 
 /** Returns the error for a cron expression that the server does not accept. */
 export function refusedCron(cron: string, error: Error): InputError {
-  const message = `cron: expected an expression, e.g. "0 9 * * MON-FRI", got ${show(cron)} (${error.message})`;
+  const message = `cron: expected an expression, e.g. "0 9 * * MON-FRI", got ${show(cron)} (${serverText(error)})`;
   return new InputError(message, { cause: error });
+}
+
+/** Returns what the server says, without the name of its code. */
+function serverText(error: Error): string {
+  const text = isGrpcServiceError(error) ? error.details : error.message;
+  return text.replace(/^Invalid schedule spec: /, '');
 }
 
 /** A time range whose missed firings are made up for. */
@@ -156,8 +167,8 @@ export interface ScheduleNote {
  */
 export interface Schedules {
   /**
-   * Creates a schedule. Rejects with an `InputError` (`input`) if an option is invalid or a
-   * schedule with this id exists.
+   * Creates a schedule. Rejects with an `InputError` (`input`) if an option is invalid, and with an
+   * `IdTakenError` (`id_taken`) if a schedule with this id exists.
    *
    * @example
    * ```ts

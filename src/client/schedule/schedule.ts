@@ -14,7 +14,7 @@ import { findSchedule, storedId } from '../run-ids.js';
 import { show } from '../../core/input/input.js';
 import { toMs } from '../../core/text/text.js';
 import { visible } from '../../core/state/summaries.js';
-import { InputError, NoScheduleError } from '../../core/errors.js';
+import { IdTakenError, InputError, NoScheduleError } from '../../core/errors.js';
 import { findServedAgent } from '../../temporal/pollers.js';
 import { assertTenantId, tenantOfId } from '../../temporal/tenant-rules.js';
 import { assertKnownAgent, servedAgentProblem, type KnownAgent } from '../fork-run.js';
@@ -245,7 +245,7 @@ async function create(client: Client, given: ScheduleOptions, taskQueue: string)
 function refusedCreate(error: unknown, { id, cron }: ScheduleOptions): unknown {
   if (error instanceof ScheduleAlreadyRunning) {
     const message = `id: schedule ${visible(id)} already exists; update or delete it, or choose another id`;
-    return new InputError(message, { cause: error });
+    return new IdTakenError(message, { cause: error });
   }
   // The SDK throws a TypeError if the server rejects a spec.
   return error instanceof TypeError && cron !== undefined ? refusedCron(cron, error) : error;

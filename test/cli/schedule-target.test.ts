@@ -1,0 +1,96 @@
+import { randomUUID } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from 'vitest';
+import type { PerdureClient } from '../../src/client/client-types.js';
+import { createProgram } from '../../src/cli/program.js';
+import { runInProcess, type CommandOutput } from '../support/in-process.js';
+import { clientOf } from '../support/clerk.js';
+import { createRig, type Rig } from '../support/rig.js';
+
+const address = inject('temporalAddress');
+let rig: Rig;
+let client: PerdureClient;
+/** A configuration with one agent, `files`. */
+let ofFiles: string;
+const created: string[] = [];
+
+beforeAll(async () => {
+  rig = await createRig();
+  client = await clientOf(rig);
+  ofFiles = join(rig.home, 'files.config.mjs');
+  const agent = "defineAgent({ name: 'files', instructions: 'x', model: 'demo' })";
+  await writeFile(
+    ofFiles,
+    `import { defineAgent, defineConfig } from 'perdure';\nexport default defineConfig({ agents: [${agent}] });\n`,
+  );
+});
+afterEach(async () => {
+  for (const id of created.splice(0)) await client.schedule.delete(id).catch(() => undefined);
+});
+afterAll(async () => {
+  await client.disconnect();
+  await rig.close();
+});
+
+/** Parses a command line as the program does, and runs its command in this process. */
+async function perdure(...args: readonly string[]): Promise<CommandOutput> {
+  return await perdureWith(false, ...args);
+}
+
+async function perdureWith(
+  config: string | false,
+  ...args: readonly string[]
+): Promise<CommandOutput> {
+  const place = { address, home: rig.home, taskQueue: rig.taskQueue, config };
+  let output: CommandOutput | undefined;
+  const program = createProgram(async (command, entry, options) => {
+    const { json } = entry.optsWithGlobals<{ json?: boolean }>();
+    output = await runInProcess(command, options, { ...place, ...(json && { json }) });
+  });
+  await program.parseAsync([...args], { from: 'user' });
+  if (output === undefined) throw new Error('no command ran');
+  return output;
+}
+
+describe('a schedule that sends to a run', () => {
+  test('create notes that no run takes the messages', async () => {
+    const id = `schedule-${randomUUID()}`;
+    created.push(id);
+    const words = ['schedule', 'create', id, 'hello', '--to', `none-${id}`, '--every', '2h'];
+    const { stderr } = await perdure(...words, '--paused');
+    expect(stderr).toContain(`--to: there is no run "none-${id}" now; each message fails until`);
+    const started = await perdureWith(ofFiles, 'schedule', 'update', id, '--agent', 'files');
+    expect(started.stderr).not.toContain('--to: ');
+    const other = await perdure('schedule', 'update', id, '--to', `none-${id}-2`);
+    expect(other.stderr).toContain('now; the first message starts it, with agent "files".');
+  });
+
+  test('create and update note that a run has ended, whose id no run gets again', async () => {
+    const to = `ended-${randomUUID()}`;
+    await client.start('files', { id: to, message: 'x' });
+    await rig.client.workflow.getHandle(to).terminate();
+    const id = `schedule-${randomUUID()}`;
+    created.push(id);
+    const note = `--to: run "${to}" has ended and takes no messages, so each one fails. Send to another id with: `;
+    const words = ['schedule', 'create', id, 'hello', '--to', to, '--cron', '0 9 1 1 *'];
+    const { stderr } = await perdure(...words);
+    expect(stderr).toContain(note);
+    expect(stderr).toContain(`schedule update ${id} --to ID`);
+    expect(stderr).not.toContain('until one is started');
+    expect((await perdure('schedule', 'update', id, '--to', to)).stderr).toContain(note);
+  });
+
+  test('update removes the recorded name together with the agent', async () => {
+    const id = `schedule-${randomUUID()}`;
+    created.push(id);
+    const words = ['schedule', 'create', id, 'hello', '--to', `none-${id}`, '--agent', 'files'];
+    await perdureWith(ofFiles, ...words, '--every', '2h', '--paused');
+    await perdure('schedule', 'update', id, '--without', 'agent');
+    expect(await client.schedule.describe(id)).toMatchObject({ to: `none-${id}`, agent: null });
+    await perdureWith(ofFiles, 'schedule', 'update', id, '--agent', 'files', '--tag', 'x');
+    await expect(perdure('schedule', 'update', id, '--without', 'agent')).rejects.toThrow(
+      '--tag: expected only with',
+    );
+  });
+});
