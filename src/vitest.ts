@@ -20,7 +20,7 @@ export interface RunMatchers {
   toHaveAsked(about: string, input?: Readonly<Record<string, unknown>>): void;
   /** The agent has said this: a part of one of its messages, or a pattern that one matches. */
   toHaveSaid(expected: string | RegExp): void;
-  /** The run has used all replies, answers to requests, and messages of its script. */
+  /** The run has used all replies, answers to requests, and messages of its script, and no more. */
   toUseWholeScript(): void;
   /** The run has cost at most this. A bound in dollars fails if a price is unknown. */
   toCost(bounds: CostBounds): void;

@@ -9,7 +9,7 @@ import { type RunTranscript, readTranscript } from '../history/run-transcript.js
 import type { ModelRequest } from '../models/model.js';
 import type { Archive } from '../storage/blob-store.js';
 import { InputError } from '../core/errors.js';
-import { show, toMs, formatDuration } from '../core/text/text.js';
+import { formatCount, show, toMs, formatDuration } from '../core/text/text.js';
 import { likelyMeant } from '../validation/check-options.js';
 import { assertAction } from '../testing/actions.js';
 import type { DecisionKind, Request } from '../core/transcript/request.js';
@@ -58,6 +58,8 @@ export interface MemoryRun<Output = Json> {
    * `on.waiting` say. Empty if it used everything.
    */
   readonly unused: readonly string[];
+  /** The lists of replies that were too short for the run, in words. Empty if all had enough. */
+  readonly missing: readonly string[];
 }
 
 /** A run that may wait for something that is not scripted. */
@@ -107,6 +109,7 @@ export async function resultOf(
       history: { events: [...events] },
     })),
     unused: unusedIn(script),
+    missing: missingIn(script),
   };
 }
 
@@ -168,6 +171,17 @@ function unusedIn(script: Script): readonly string[] {
     ),
     ...leftOf(script, 'waiting', on.waiting ?? []).map((left) => `on.waiting: ${left}`),
   ];
+}
+
+/** Returns which lists of replies the run has asked for more than they have. */
+function missingIn({ replies }: Script): readonly string[] {
+  return replies.flatMap(({ place, given, used: count }) =>
+    count() <= given
+      ? []
+      : [
+          `${place}: the model was asked ${formatCount(count(), 'time')}; the script has ${formatCount(given, 'reply', 'replies')}`,
+        ],
+  );
 }
 
 const TOO_SHORT = 'the run ended before the time of its after(…)';

@@ -15,6 +15,8 @@ export interface CheckedRun {
   readonly requests: readonly CheckedRequest[];
   /** What the run left over of its script, in words; absent if it had none. */
   readonly unused?: readonly string[];
+  /** What the script did not have for the run, in words; absent if it had everything. */
+  readonly missing?: readonly string[];
 }
 
 /** A message as the matchers read it. */
@@ -183,16 +185,21 @@ export const matchers = {
     };
   },
 
-  /** The run has used all replies, answers to requests, and messages of its script. */
+  /** The run has used all replies, answers to requests, and messages of its script, and no more. */
   toUseWholeScript(this: MatcherContext, run: CheckedRun): MatcherResult {
-    const { unused = [], outcome } = checked(run);
+    const { unused = [], missing = [], outcome } = checked(run);
+    const listed = (what: string, lines: readonly string[]): readonly string[] =>
+      lines.length === 0 ? [] : [what, ...lines.map((one) => `  ${one}`)];
     return {
-      pass: unused.length === 0 || provesNothing(this, run),
+      pass: (unused.length === 0 && missing.length === 0) || provesNothing(this, run),
       message: () =>
         [
-          this.isNot
-            ? 'the run has used its whole script, which it should not'
-            : `the run has left over:\n${unused.map((one) => `  ${one}`).join('\n')}`,
+          ...(this.isNot
+            ? ['the run has used its whole script, which it should not']
+            : [
+                ...listed('the run has left over:', unused),
+                ...listed('the run needed more than its script has:', missing),
+              ]),
           ...failureOf(outcome),
         ].join('\n'),
     };

@@ -96,7 +96,13 @@ describe('a script in memory', () => {
       'on.waiting: never used',
     ]);
     const all = await runInMemory(desk, { message: 'Go', model: looks });
-    expect(all.unused).toEqual([]);
+    expect([all.unused, all.missing]).toEqual([[], []]);
+    const short = await runInMemory(desk, { message: 'Go', model: looks.slice(0, 1) });
+    expect(short.outcome).toMatchObject({ status: 'failed', reason: 'error' });
+    expect([short.unused, short.missing]).toEqual([
+      [],
+      ['model: the model was asked 2 times; the script has 1 reply'],
+    ]);
   });
 
   test('has no option that does not exist', async () => {

@@ -103,6 +103,11 @@ describe('the matchers of a run', () => {
     expect(failure(() => expect(left).toUseWholeScript())).toBe(
       'the run has left over:\n  model: 2 of 5 replies',
     );
+    const missing = ['model: the model was asked 2 times; the script has 1 reply'];
+    expect({ ...run, missing }).not.toUseWholeScript();
+    expect(failure(() => expect({ ...left, missing }).toUseWholeScript())).toBe(
+      `the run has left over:\n  model: 2 of 5 replies\nthe run needed more than its script has:\n  ${missing[0]}`,
+    );
     for (const check of [
       () => expect({ ...run, outcome: null }).toEndAs('completed'),
       () => expect({ ...run, outcome: null }).not.toEndAs('completed'),
