@@ -111,7 +111,7 @@ export const WALLS: readonly Wall[] = [
   },
   {
     folder: 'testing',
-    folders: ['core', 'tools', 'models'],
+    folders: ['core', 'validation', 'tools', 'models'],
     packages: [NODE, 'zod'],
     why: 'Test doubles: servers that speak the wire formats, and the context of a tool call.',
   },

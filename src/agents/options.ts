@@ -10,7 +10,7 @@ import {
 } from '../core/input/turn-settings.js';
 import { COMPACTION } from '../core/rules/compaction.js';
 import { isObject, isTooDeep } from '../core/text/json.js';
-import { MAX_DURABLE_MS } from '../core/text/text.js';
+import { MAX_DURABLE_MS, show } from '../core/text/text.js';
 import type { McpServer } from '../mcp/mcp-server.js';
 import type { Template } from '../prompts/template.js';
 import { isTool } from '../tools/tool.js';
@@ -354,6 +354,14 @@ export function assertAgentOptions(options: Pick<AgentOptions, 'name' | 'limits'
 /** Whether a value was made by `defineAgent`. */
 export function isAgent(value: unknown): value is Agent {
   return isObject(value) && isObject(value['tools']) && 'names' in value['tools'];
+}
+
+/** Throws an `InputError` for anything but an agent, such as its name. */
+export function assertAgent(agent: unknown): void {
+  if (isAgent(agent)) return;
+  throw new InputError(
+    `agent: expected an agent, got ${show(agent)}; make it with defineAgent({…}) or defineGraph({…})`,
+  );
 }
 
 /** Whether instructions are a template and not a string. */

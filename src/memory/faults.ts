@@ -5,6 +5,7 @@ import { isObject, parseJson, textField } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
 import type { ModelEntry } from '../models/model-entry.js';
 import { withCalled } from '../agents/agent-definition.js';
+import { assertOptionNames } from '../validation/option-names.js';
 import { type Watch, observeAgents, observeModel } from './observe.js';
 
 /** The worker dies at a certain place. `call` and `step` count from 1 in the whole run. */
@@ -73,8 +74,10 @@ type Noted = { readonly call: string } | { readonly step: number } | { readonly 
 export function withFaults(
   config: Config,
   faults: readonly Fault[],
-  { file }: FaultOptions = {},
+  options: FaultOptions = {},
 ): Config {
+  assertOptionNames<FaultOptions>(options, { file: true });
+  const { file } = options;
   assertFaults(faults);
   const remote = withCalled(config.agents).find(({ mcp }) => mcp.length > 0);
   if (remote !== undefined) {

@@ -1,6 +1,7 @@
 import type { Agent } from '../agents/agent.js';
 import { withCalled } from '../agents/agent-definition.js';
 import type { RequestOptions } from '../agents/agent-parts.js';
+import { assertAgent } from '../agents/options.js';
 import type { StartOptions } from '../client/client-types.js';
 import { openClient } from '../client/create-client.js';
 import { InputError } from '../core/errors.js';
@@ -15,7 +16,8 @@ import { archiveIn, blobsIn, toolLockIn } from '../storage/tool-lock.js';
 import type { Action } from '../testing/actions.js';
 import { type ScriptStep, scriptedModel } from '../testing/script.js';
 import { startRun } from '../updates/start.js';
-import { likelyMeant } from '../validation/check-options.js';
+import { noteNames } from './note-names.js';
+import { assertOptionNames } from '../validation/option-names.js';
 import { createWorkerParts } from '../worker/parts.js';
 import { type MemoryWorker, memoryObjects, openHost } from './host.js';
 import type { Fault } from './faults.js';
@@ -83,9 +85,13 @@ export interface MemoryOptions<Input = unknown, Args = unknown>
  * happen at a place that the run did not reach: the test would prove nothing.
  */
 export async function runScript(agent: Agent, options: MemoryOptions): Promise<MemoryRun> {
-  assertKnown(options);
+  assertOptionNames<MemoryOptions>(options, OPTIONS);
+  for (const one of [agent, ...(options.agents ?? [])]) assertAgent(one);
   const script = createScript(options);
   const run = await playRun(agent, options, script);
+  const { agents = [], clientTools = [] } = options;
+  const asked = run.modelRequests.flatMap(({ tools }) => tools);
+  noteNames(run, [agent, ...agents], [...clientTools, ...asked]);
   const missed = missedIn(script);
   if (missed.length === 0) return run;
   const { status, reason, error } = run.outcome;
@@ -212,17 +218,6 @@ const OWN_OPTIONS: Readonly<
   within: true,
 };
 
-/** Throws an `InputError` for an option that does not exist: it would have no effect. */
-function assertKnown(options: object): void {
-  const known = [...START_OPTIONS, ...Object.keys(OWN_OPTIONS)].toSorted();
-  for (const name of Object.keys(options)) {
-    if (known.includes(name)) continue;
-    const meant = likelyMeant(name, known);
-    const hint = meant === undefined ? '' : `did you mean ${meant}? `;
-    throw new InputError(`${show(name)} is not an option; ${hint}Options: ${known.join(', ')}`);
-  }
-}
-
 const START_OPTIONS = [
   'message',
   'messages',
@@ -245,6 +240,15 @@ const START_OPTIONS = [
   'prompt',
   'promptArgs',
 ] as const;
+
+const OPTIONS = {
+  ...OWN_OPTIONS,
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- each of them has an entry
+  ...(Object.fromEntries(START_OPTIONS.map((name) => [name, true])) as Record<
+    (typeof START_OPTIONS)[number],
+    true
+  >),
+};
 
 /** Returns the options that the run itself starts with. */
 function startOptions(options: MemoryOptions): StartOptions {

@@ -9,10 +9,12 @@ import type { Outcome, Usage } from '../core/transcript/outcome.js';
 import type { Model } from '../models/model.js';
 import { normalizeError } from '../tools/result/plain.js';
 import { nearestFirst } from '../validation/check-options.js';
+import type { OptionNames } from '../validation/option-names.js';
 import type { ComparedCall } from './divergence-text.js';
 import { type Divergence, comparedCall, lastOutcome } from './divergence.js';
 import { type EvalGates, type GateResult, assertGates, gateResults } from './eval-gates.js';
 import { assertScorerTimeout, assertScorers, reasonOf, scoresOf } from './eval-scores.js';
+import { assertEvaluateOptions } from './eval-options.js';
 import { abortOf } from './recorded-results.js';
 import { type RecordedRun, type Recording, factsOf } from './recording.js';
 import { readRecording, type ReadRecordingOptions } from './recording-files.js';
@@ -90,6 +92,19 @@ export interface EvaluateOptions extends ReadRecordingOptions {
   readonly onProgress?: (progress: EvalProgress) => void;
 }
 
+const OPTIONS: OptionNames<EvaluateOptions> = {
+  encryption: true,
+  agents: true,
+  model: true,
+  runs: true,
+  atOnce: true,
+  scorers: true,
+  scorerTimeoutMs: true,
+  gates: true,
+  signal: true,
+  onProgress: true,
+};
+
 /** The progress of an evaluation. */
 export interface EvalProgress {
   readonly name: string;
@@ -128,7 +143,6 @@ export interface Evaluation {
   readonly finished: boolean;
 }
 
-const MAX_RUNS = 100;
 const SCORER_MS = 120_000;
 
 /**
@@ -153,15 +167,11 @@ const SCORER_MS = 120_000;
  * console.log(passed, cases.length);
  * ```
  */
-export async function evaluate(
-  cases: string,
-  { agents, model, runs = 1, atOnce = 4, signal, ...rest }: EvaluateOptions,
-): Promise<Evaluation> {
+export async function evaluate(cases: string, options: EvaluateOptions): Promise<Evaluation> {
+  assertEvaluateOptions(options, OPTIONS);
+  const { agents, model, runs = 1, atOnce = 4, signal, ...rest } = options;
   const { scorers = {}, gates = {}, onProgress = () => undefined } = rest;
   const { scorerTimeoutMs = SCORER_MS, encryption } = rest;
-  assertTypes({ ...(agents !== undefined && { agents }), model, onProgress });
-  assertCount('runs', runs);
-  assertCount('atOnce', atOnce);
   assertScorers(scorers);
   assertScorerTimeout(scorerTimeoutMs);
   assertGates(gates, scorers);
@@ -198,32 +208,6 @@ export async function evaluate(
   const results = gateResults(gates, known);
   const passed = finished && results.every((gate) => gate.passed);
   return { cases: known, gates: results, passed, finished };
-}
-
-function assertCount(name: string, count: number): void {
-  if (Number.isInteger(count) && count >= 1 && count <= MAX_RUNS) return;
-  throw new InputError(
-    `${name}: expected a whole number from 1 to ${MAX_RUNS}, got ${show(count)}`,
-  );
-}
-
-/** Throws an `InputError` for options of another type, which a module for the command may have. */
-function assertTypes({
-  agents,
-  model,
-  onProgress,
-}: Pick<EvaluateOptions, 'agents' | 'model' | 'onProgress'>): void {
-  if (agents !== undefined && !Array.isArray(agents)) {
-    throw new InputError(`agents: expected a list of agents, got ${show(agents)}`);
-  }
-  if (typeof model !== 'string' && typeof model !== 'function' && !isObject(model)) {
-    throw new InputError(
-      `model: expected the name of a model, an entry, an adapter, or a function, got ${show(model)}`,
-    );
-  }
-  if (onProgress !== undefined && typeof onProgress !== 'function') {
-    throw new InputError(`onProgress: expected a function, got ${show(onProgress)}`);
-  }
 }
 
 function nameOf(file: string): string {

@@ -3,6 +3,7 @@ import type { PerdureClient } from '../client/client-types.js';
 import type { RunLike } from '../client/control.js';
 import { partsOfClient } from '../client/create-client.js';
 import { storedId } from '../client/run-ids.js';
+import { assertOptionNames } from '../validation/option-names.js';
 import { InputError, NoRunError } from '../core/errors.js';
 import { visible } from '../core/state/summaries.js';
 import { sha256Hex } from '../core/text/json.js';
@@ -57,6 +58,7 @@ export async function recordRun(
   run: RunLike<unknown>,
   options: RecordOptions = {},
 ): Promise<Recording> {
+  assertOptionNames<RecordOptions>(options, { redact: true });
   const { keyring, ...sources } = partsOfClient(client);
   const id = await storedId(sources.client, run, sources.archive);
   const recording = await recordFrom(sources, id, options);

@@ -13,6 +13,7 @@ import {
 } from '../encryption/keyring.js';
 import { sealedBlobs } from '../encryption/sealed-stores.js';
 import { BlobError, type BlobStore } from '../storage/blob-store.js';
+import { assertOptionNames } from '../validation/option-names.js';
 import { RESTORE, header, parseRecording } from './parse-recording.js';
 import { type Recording, keysOf, withKeys } from './recording.js';
 
@@ -77,8 +78,11 @@ function blobFolder(file: string): string {
 export async function writeRecording(
   file: string,
   recording: Recording,
-  { clear = false, key, encryption }: WriteRecordingOptions = {},
+  options: WriteRecordingOptions = {},
 ): Promise<void> {
+  const names = { clear: true, key: true, encryption: true } as const;
+  assertOptionNames<WriteRecordingOptions>(options, names);
+  const { clear = false, key, encryption } = options;
   const known = encryption === undefined ? keysOf(recording) : null;
   const keyring = clear ? null : (known ?? keyringFrom(encryption, process.env));
   const own = keyring?.keyFor(recording.runs[0]?.id);
@@ -143,8 +147,10 @@ export function recordingText(
  */
 export async function readRecording(
   file: string,
-  { encryption }: ReadRecordingOptions = {},
+  options: ReadRecordingOptions = {},
 ): Promise<Recording> {
+  assertOptionNames<ReadRecordingOptions>(options, { encryption: true });
+  const { encryption } = options;
   return await readFiles(file, () => keyringFrom(encryption, process.env));
 }
 

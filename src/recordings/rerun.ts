@@ -1,4 +1,5 @@
 import type { Agent } from '../agents/agent.js';
+import { assertAgent } from '../agents/options.js';
 import { InputError } from '../core/errors.js';
 import { isForked } from '../core/guards/recorded.js';
 import type { Activities } from '../core/run/contract.js';
@@ -9,6 +10,8 @@ import { decodeEvents } from '../history/decode-event.js';
 import type { CurrentActivity } from '../memory/attempt.js';
 import type { MemoryRun } from '../memory/memory-run.js';
 import type { Model } from '../models/model.js';
+import { noteNames } from '../memory/note-names.js';
+import { assertOptionNames } from '../validation/option-names.js';
 import type { ModelEntry } from '../models/model-entry.js';
 import {
   type Divergence,
@@ -87,10 +90,10 @@ export interface Rerun extends Pick<MemoryRun, 'effects' | 'requests'> {
  * if (divergence !== null) throw new Error(divergence.text);
  * ```
  */
-export async function rerun(
-  recording: Recording,
-  { agent: given, model, tools = {} }: RerunOptions = {},
-): Promise<Rerun> {
+export async function rerun(recording: Recording, options: RerunOptions = {}): Promise<Rerun> {
+  assertOptionNames<RerunOptions>(options, { agent: true, model: true, tools: true });
+  const { agent: given, model, tools = {} } = options;
+  if (given !== undefined) assertAgent(given);
   const [root] = recording.runs;
   if (root === undefined) throw new InputError('recording: expected a run, got none');
   const agent = given ?? recordedAgent(recording);
@@ -124,14 +127,14 @@ export async function rerun(
     decisions,
     idOf,
   });
-  const options = {
+  const played = {
     ...scripted,
     model: used,
     ...(model === undefined && { models: recordedModels(recording, used) }),
   };
   const { archive: _archive, ...input } = root.input;
-  const { run, error } = await playPartly(own, options, {
-    script: createScript(options, moments),
+  const { run, error } = await playPartly(own, played, {
+    script: createScript(played, moments),
     // An agent that is given as data has its arguments in its instructions.
     input: { ...input, ...(given === undefined && { args: {} }) },
     activities: recordedActivities(root),
@@ -152,7 +155,10 @@ export async function rerun(
     : requestOrEarlier(found.request && placedRequest(found.request, again), different);
   if (error !== null && !isOpen && divergence === null) throw error.cause;
   const { outcome, transcript, effects, requests } = run;
-  return { divergence, outcome, recording: again, transcript, effects, requests };
+  const result = { divergence, outcome, recording: again, transcript, effects, requests };
+  const pinned = recording.runs.flatMap((one) => one.definitions.flatMap((each) => each.tools));
+  noteNames(result, [agent], pinned);
+  return result;
 }
 
 /**

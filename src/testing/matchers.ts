@@ -3,6 +3,7 @@ import { failureOf as callFailure } from '../core/transcript/call-result.js';
 import { isObject } from '../core/text/json.js';
 import { headOf, show } from '../core/text/text.js';
 import type { Outcome } from '../core/transcript/outcome.js';
+import { callMisfit, endMisfit, isReason, requestMisfit } from './known-names.js';
 
 /** What the matchers read of a run: that of `runInMemory`, of `rerun`, or one put together from a client. */
 export interface CheckedRun {
@@ -93,8 +94,9 @@ export const matchers = {
       typeof expected === 'string'
         ? outcome.status === expected || outcome.reason === expected
         : isPart(this, outcome, expected);
-    const fields = typeof expected === 'string' ? ['status', 'reason'] : Object.keys(expected);
-    const told = typeof expected === 'string' ? { status: expected } : expected;
+    const misfit = misfitLine('toEndAs', endMisfit(expected), this.isNot && !pass);
+    const told = typeof expected === 'string' ? endOf(expected) : expected;
+    const fields = Object.keys(told);
     return {
       pass,
       message: () =>
@@ -105,6 +107,7 @@ export const matchers = {
             ].join('\n')
           : [
               `the run did not end as expected: it is ${outcome.status} (${outcome.reason})`,
+              ...misfit,
               ...(outcome.error === undefined ? [] : [outcome.error]),
               this.utils.diff(told, pick(outcome, fields)) ?? '',
             ].join('\n'),
@@ -124,12 +127,15 @@ export const matchers = {
     const pass = times === undefined ? found.length > 0 : found.length === times;
     const lines = effects.map((each) => `  ${each.tool} ${JSON.stringify(each.input)}`);
     const wanted = `${tool} ${JSON.stringify(input)}`;
+    const holds = this.isNot ? !pass : pass && times === 0;
+    const misfit = misfitLine('toHaveCalled', callMisfit(run, tool, input), holds);
     const often = times === undefined ? '' : ` ${times} times`;
     return {
       pass: pass || provesNothing(this, run),
       message: () =>
         [
           `expected the run ${this.isNot ? 'not ' : ''}to call ${wanted}${often}; calls like this: ${found.length}`,
+          ...misfit,
           lines.length === 0 ? 'it executed no call' : `it executed:\n${lines.join('\n')}`,
           ...failedCalls(transcript.messages),
           ...failureOf(outcome),
@@ -149,6 +155,8 @@ export const matchers = {
       (each) =>
         (each.tool === about || each.kind === about) && isPart(this, argumentsOf(each), input),
     );
+    const holds = this.isNot && found.length === 0;
+    const misfit = misfitLine('toHaveAsked', requestMisfit(run, about, input), holds);
     const lines = requests.map(
       (each) =>
         `  ${each.kind}${each.tool === undefined ? '' : ` of ${each.tool}`} ${each.arguments ?? ''}`,
@@ -158,6 +166,7 @@ export const matchers = {
       message: () =>
         [
           `expected the run ${this.isNot ? 'not ' : ''}to ask about ${about} ${JSON.stringify(input)}`,
+          ...misfit,
           lines.length === 0 ? 'it asked for no decision' : `it asked:\n${lines.join('\n')}`,
           ...failureOf(outcome),
         ].join('\n'),
@@ -188,8 +197,6 @@ export const matchers = {
   /** The run has used all replies, answers to requests, and messages of its script, and no more. */
   toUseWholeScript(this: MatcherContext, run: CheckedRun): MatcherResult {
     const { unused = [], missing = [], outcome } = checked(run);
-    const listed = (what: string, lines: readonly string[]): readonly string[] =>
-      lines.length === 0 ? [] : [what, ...lines.map((one) => `  ${one}`)];
     return {
       pass: (unused.length === 0 && missing.length === 0) || provesNothing(this, run),
       message: () =>
@@ -288,6 +295,20 @@ function provesNothing({ isNot }: MatcherContext, { outcome, effects }: CheckedR
   return outcome?.status === 'failed' && outcome.reason === 'input' && outcome.steps === 0;
 }
 
+function listed(what: string, lines: readonly string[]): readonly string[] {
+  return lines.length === 0 ? [] : [what, ...lines.map((one) => `  ${one}`)];
+}
+
+/**
+ * Returns a line about names that no run has. Throws an `InputError` if the matcher holds because of them:
+ * it would prove nothing.
+ */
+function misfitLine(matcher: string, misfit: string | null, holds: boolean): readonly string[] {
+  if (misfit === null) return [];
+  if (holds) throw new InputError(`${matcher}: ${misfit}`);
+  return [misfit];
+}
+
 function isPart({ equals, utils }: MatcherContext, actual: unknown, part: unknown): boolean {
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- vitest does not type its testers
   return equals(actual, part, [utils.subsetEquality] as never[]);
@@ -299,6 +320,11 @@ function argumentsOf({ arguments: json }: CheckedRequest): unknown {
   } catch {
     return {};
   }
+}
+
+/** Returns the field of an outcome that a text is about. */
+function endOf(text: string): Readonly<Record<string, unknown>> {
+  return isReason(text) ? { reason: text } : { status: text };
 }
 
 function pick(value: object, names: readonly string[]): object {

@@ -9,6 +9,7 @@ import { refuseResponses } from './responses.js';
 import { replyError, type Reply, type Step } from './replies.js';
 import { isObject, parseJson } from '../core/text/json.js';
 import { answerFormat, answerTextOf, conformProblem, strictFault } from './strict-check.js';
+import { assertOptionNames } from '../validation/option-names.js';
 
 /** How a stub server treats requests. */
 export interface StubOptions {
@@ -98,6 +99,7 @@ const MESSAGES: Readonly<Record<StubDemand, (index: number) => string>> = {
  * ```
  */
 export async function startStub(options: StubOptions = {}): Promise<Stub> {
+  assertOptionNames<StubOptions>(options, { keep: true, demands: true, enforces: true });
   const { keep = Infinity } = options;
   const script = createScript();
   const gate = createGates();

@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import type { Json, JsonObject } from '../core/text/json.js';
 import { ToolError } from '../tools/errors.js';
+import { assertOptionNames, type OptionNames } from '../validation/option-names.js';
 import type { CallArtifacts, GenerateOptions, NodeContext, ToolContext } from '../tools/tool.js';
 
 /** The parts of a tool's context that a test chooses; each has a default. */
@@ -21,6 +22,15 @@ export interface ToolContextOptions {
    */
   readonly artifacts?: Readonly<Record<string, unknown>>;
 }
+
+const TOOL_OPTIONS: OptionNames<Required<ToolContextOptions>> = {
+  idempotencyKey: true,
+  signal: true,
+  context: true,
+  run: true,
+  call: true,
+  artifacts: true,
+};
 
 /** A tool's context that records what the tool reports. */
 export interface TestToolContext extends ToolContext {
@@ -56,6 +66,7 @@ export interface TestToolContext extends ToolContext {
  * ```
  */
 export function toolContext(options: ToolContextOptions = {}): TestToolContext {
+  assertOptionNames<ToolContextOptions>(options, TOOL_OPTIONS);
   const heartbeats: (Json | undefined)[] = [];
   const logged: TestToolContext['logged'][number][] = [];
   return {
@@ -119,10 +130,12 @@ export interface TestNodeContext<Exits extends string = string>
 export function nodeContext<Exits extends string = string>(
   options: NodeContextOptions = {},
 ): TestNodeContext<Exits> {
-  const replies = [...(options.replies ?? [])];
+  assertOptionNames<NodeContextOptions>(options, { ...TOOL_OPTIONS, replies: true });
+  const { replies: scripted = [], ...rest } = options;
+  const replies = [...scripted];
   const generated: GenerateOptions[] = [];
   return {
-    ...toolContext(options),
+    ...toolContext(rest),
     generated,
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the schema has parsed the value
     generate: (async (request: GenerateOptions & { readonly output?: z.ZodType }) => {

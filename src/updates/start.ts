@@ -18,7 +18,7 @@ import { checkLimits, toLimits } from '../core/input/limits.js';
 import type { AttachedArtifact } from '../core/input/turn-context.js';
 import { workflowSummary } from '../core/run/details.js';
 import { visible } from '../core/state/summaries.js';
-import { type Json, type JsonObject, wellFormedJson } from '../core/text/json.js';
+import { type Json, type JsonObject, isObject, wellFormedJson } from '../core/text/json.js';
 import { shorten, show } from '../core/text/text.js';
 import type { Attachment, SuppliedMessage } from '../core/transcript/messages.js';
 import { type GivenNames, givenMemo, hashedId } from '../temporal/stored-ids.js';
@@ -234,7 +234,10 @@ export function sharedBy<Input extends Pick<RunInput, 'tenant'>>(
 }
 
 export function agentName(agent: AgentLike<unknown>): string {
-  return typeof agent === 'string' ? agent : agent.name;
+  if (typeof agent === 'string') return agent;
+  const given: unknown = agent;
+  if (isObject(given) && typeof given['name'] === 'string') return given['name'];
+  throw new InputError(`agent: expected an agent or the name of one, got ${show(given)}`);
 }
 
 /**

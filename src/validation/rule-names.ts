@@ -155,9 +155,16 @@ function misfit({ effect, where }: Rule, tool: NamedTool, at: string): string | 
     return `${at}.effect: expected "${tool.effect}", the effect of tool ${show(tool.name)}, got "${effect}"; correct or remove it`;
   }
   if (where === undefined) return null;
-  const { name, parameters, input } = tool;
-  const schemas = [parameters, ...parsedSchema(input)];
-  return predicateMisfit(where, { name, schemas, meantBy: likelyMeant }, `${at}.where`);
+  const tested = { name: tool.name, schemas: testedSchemas(tool), meantBy: likelyMeant };
+  return predicateMisfit(where, tested, `${at}.where`);
+}
+
+/** Returns the schemas of a tool's arguments, as the model writes them and as the tool gets them. */
+export function testedSchemas({
+  parameters,
+  input,
+}: Pick<NamedTool, 'parameters' | 'input'>): readonly JsonObject[] {
+  return [parameters, ...parsedSchema(input)];
 }
 
 /** Returns the JSON schema of what `input` returns, which differs in transforms; it may be absent. */
