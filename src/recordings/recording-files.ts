@@ -154,12 +154,17 @@ export async function readRecording(
   return await readFiles(file, () => keyringFrom(encryption, process.env));
 }
 
-const ONE_FILE = 'name the file of one; a folder of recordings is for `perdure eval`';
+/** Returns what to do with a folder. */
+function oneFile(folder: string): string {
+  const name = visible(folder);
+  const word = /^[\w./@:=-]+$/.test(name) ? name : `'${name.replaceAll("'", String.raw`'\''`)}'`;
+  return `name the file of one; a model is tried with a folder of them by \`perdure eval ${word} --model NAME\``;
+}
 
 /** Like `readRecording`, for a program that has the keys. `keys` is called for an encrypted recording only. */
 export async function readFiles(file: string, keys: () => Keyring | null): Promise<Recording> {
   const name = visible(file);
-  const value = jsonIn(await readText(file, `${name}: expected a recording`, ONE_FILE), name);
+  const value = jsonIn(await readText(file, `${name}: expected a recording`, oneFile(file)), name);
   return await named(name, async () => {
     if (value['sealed'] === undefined) return await fromValue(value, { file, keyring: null });
     const problem = header(value, 'recording') ?? sealedShape(value, 'recording');

@@ -133,6 +133,13 @@ describe('the commands call the model that they are given', () => {
     await expect(runInProcess(evaluation, missing, place)).rejects.toThrow(
       `folder: expected a readable folder of recordings, got "${missing.folder}", which does not exist`,
     );
+    const scorers = { ...missing, scorers: 'no-scorers.ts' };
+    await expect(runInProcess(evaluation, scorers, place)).rejects.toThrow(
+      '--scorers: expected an existing file, got no-scorers.ts; name one that exists',
+    );
+    const ofFolder = await runInProcess(rerunCommand, { file: [folder] }, place);
+    expect(ofFolder.stdout).toMatch(/: error: expected a recording, got a folder, /);
+    expect(ofFolder.stdout).toContain(` ${folder} --model NAME`);
     const none = { ...missing, runs: 0 };
     await expect(runInProcess(evaluation, none, place)).rejects.toMatchObject({
       name: 'UsageError',
@@ -214,7 +221,7 @@ describe('the commands call the model that they are given', () => {
     const { stdout, code } = await runInProcess(rerunCommand, { file }, place);
     expect(stdout.split('\n')).toEqual([
       `${good}: same`,
-      expect.stringMatching(/broken\.json: error: .*expected JSON as `record` writes it/),
+      expect.stringMatching(/broken\.json: error: expected JSON as `record` writes it/),
       expect.stringMatching(/foreign\.json: error: agent: expected one of .*, got "stranger"/),
       `${other}: same`,
     ]);

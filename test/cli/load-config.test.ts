@@ -160,7 +160,7 @@ describe('an error names the file and the fix', () => {
       /agents\[0\]: expected an agent, got an object; make it with defineAgent/,
     ],
     ['const x: number = ;\nexport default x;', /^perdure\.config\.ts: .*Unexpected token[^]*:1:18/],
-    ["import x from 'not-there';\nexport default x;", /Cannot find module 'not-there'/],
+    ["import x from 'not-there';\nexport default x;", /: Cannot find module 'not-there'$/],
     [
       "import { defineTool } from 'perdure';\nexport default defineTool({ name: 'a b' });",
       /^perdure\.config\.ts: .*a b/,

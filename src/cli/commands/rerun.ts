@@ -91,6 +91,9 @@ async function rerunFile(
     return { file, ok: divergence === null, divergence };
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
-    return { file, ok: false, divergence: null, error: printable(message).replaceAll('\n', ' ') };
+    // The row has the name of the file, with which some errors begin.
+    const own = `${visible(file)}: `;
+    const rest = message.startsWith(own) ? message.slice(own.length) : message;
+    return { file, ok: false, divergence: null, error: printable(rest).replaceAll('\n', ' ') };
   }
 }

@@ -67,7 +67,7 @@ export function configFile({ file, folder }: ConfigPlace): string | null {
 }
 
 /**
- * Imports another module as a configuration is imported, such as that of `--scorers`. Throws a
+ * Imports the module of `--scorers` as a configuration is imported. Throws a
  * `UsageError` that names the file.
  */
 export async function loadModule(
@@ -75,6 +75,9 @@ export async function loadModule(
   { folder, env }: Pick<ConfigPlace, 'folder' | 'env'>,
 ): Promise<Readonly<Record<string, unknown>>> {
   const path = resolve(folder, file);
+  if (!existsSync(path)) {
+    throw new UsageError(`--scorers: expected an existing file, got ${file}; name one that exists`);
+  }
   return { ...(await importModule(path, file, env)) };
 }
 
@@ -168,5 +171,7 @@ function canResolve(module: string, from: string): boolean {
 
 function asUsageError(name: string, error: unknown): UsageError {
   const message = error instanceof Error ? error.message : String(error);
-  return new UsageError(`${name}: ${message.trim()}`, { cause: error });
+  // Node lists the files that have imported a missing module, of which jiti's are the most.
+  const [told = ''] = message.split('\nRequire stack:');
+  return new UsageError(`${name}: ${told.trim()}`, { cause: error });
 }
