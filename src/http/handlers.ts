@@ -28,7 +28,7 @@ import {
   tenantFor,
 } from './access.js';
 import { HttpError } from './errors.js';
-import { checkedLimits } from './input-fields.js';
+import { cancelOpen, checkedLimits } from './input-fields.js';
 import type { OperationName, OperationOutput, ReadInput } from './operations.js';
 import { type AgentOfTenant, type Principal, rightsOf } from './principals.js';
 import {
@@ -380,7 +380,7 @@ function writeHandlers(place: Place, open: OpenFor): Omit<Handlers, ReadNames> {
     },
     async cancelRun({ run, turn }, caller) {
       await openToCancel(place, caller.principal, run);
-      if (turn === undefined) await as(caller).cancel(run);
+      if (turn === undefined) await cancelOpen(as(caller), run);
       else await as(caller).cancel(run, { turn, ...how });
       return { id: run };
     },

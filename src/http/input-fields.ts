@@ -1,3 +1,4 @@
+import type { PerdureClient } from '../client/client-types.js';
 import type { CallToolResult, McpServer } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import type { Limits } from '../core/definition/definition.js';
@@ -212,10 +213,22 @@ export async function decisionNamed(
   );
 }
 
-/** The answer to `agent_cancel` for a run that has ended, in whatever way. */
-export function nothingToCancel(id: string): RefusedError {
+/** The answer to a cancel of a run that has ended, in whatever way. `outcome`: where its outcome is. */
+export function nothingToCancel(id: string, outcome = 'agent_result'): RefusedError {
   return new RefusedError(
-    `run ${visible(id)} has ended, so there is nothing to cancel; agent_result returns its outcome`,
+    `run ${visible(id)} has ended, so there is nothing to cancel; ${outcome} returns its outcome`,
     { reason: 'run_ended' },
   );
+}
+
+/** Cancels a run. Rejects with a `RefusedError` if it has ended; one that cannot be read may be open. */
+export async function cancelOpen(
+  api: Pick<PerdureClient, 'cancel' | 'status'>,
+  run: string,
+): Promise<void> {
+  const found = await api.status(run).catch(() => null);
+  if (found?.status === 'done') {
+    throw nothingToCancel(run, `GET /v1/runs/${encodeURIComponent(run)}/result`);
+  }
+  await api.cancel(run);
 }

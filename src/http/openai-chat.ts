@@ -176,7 +176,7 @@ async function* eventChunks(
   const chunk = chunkWriter(base);
   yield chunk({ role: 'assistant', content: '' });
   let isBroken = false;
-  for await (const batch of await responseEvents(place, id, over)) {
+  for await (const batch of await responseEvents(place, id, { over })) {
     for (const event of batch) {
       if (event.type === 'response.output_text.done') isBroken = true;
       if (event.type !== 'response.output_text.delta' || event.delta === undefined) continue;

@@ -219,7 +219,10 @@ async function createResponse(context: GuardedContext, parts: DoorParts): Promis
   }
   return await whileRead(context, parts, async (over) => {
     const id = await beginResponse(place, caller, body, again);
-    if (body.stream === true) return await streamResponse(parts, { id, after: -1, over });
+    const isBackground = body.background === true;
+    if (body.stream === true) {
+      return await streamResponse(parts, { id, after: -1, over, isBackground });
+    }
     const isNew = body.previous_response_id == null && body.conversation == null;
     const mayPause = !isNew || mayCallClient(place, body.model, clientToolsOf(body.tools));
     const { signal } = over;
@@ -227,7 +230,7 @@ async function createResponse(context: GuardedContext, parts: DoorParts): Promis
     else await resultWithin(place, { ...id, signal, waitMs });
     const state = await readState(place, id);
     over.abort();
-    return answerJson(toResponse(state));
+    return answerJson(toResponse({ ...state, isBackground }));
   });
 }
 
@@ -353,13 +356,22 @@ async function streamResponse(
     id,
     after,
     over,
-  }: { readonly id: ResponsePlace; readonly after: number; readonly over: AbortController },
+    isBackground,
+  }: {
+    readonly id: ResponsePlace;
+    readonly after: number;
+    readonly over: AbortController;
+    readonly isBackground?: boolean;
+  },
 ): Promise<Response> {
   const block = (event: ResponseEvent): string => {
     const rest = eventAfter(event, after);
     return rest === null ? '' : sseEvent({ event: rest.type, data: visibleJson(rest) });
   };
-  const events = await responseEvents(place, id, over);
+  const events = await responseEvents(place, id, {
+    over,
+    ...(isBackground !== undefined && { isBackground }),
+  });
   async function* blocks(): AsyncGenerator<string, void, undefined> {
     for await (const batch of events) {
       const text = batch.map(block).join('');

@@ -70,7 +70,8 @@ async function readTurn(
       side ? '' : await wholeOf(text, blob, place.blobs),
     ),
   );
-  const createdAt = Math.floor((own[0]?.at ?? 0) / 1_000);
+  // Before a worker has taken the message, the turn has none.
+  const createdAt = Math.floor((own[0]?.at ?? Date.now()) / 1_000);
   const called = replies.flatMap(({ calls = [] }) => calls.map(({ name }) => name));
   return {
     called,
@@ -81,6 +82,7 @@ async function readTurn(
     createdAt,
     texts: outcome === null ? texts : withAnswer(texts, outcome),
     outcome,
+    // A run does not record who waits for it, and goes on without them.
     isBackground: true,
     previous: null,
   };
@@ -132,9 +134,12 @@ async function wholeOf(
 export async function responseEvents(
   place: Place,
   id: ResponsePlace,
-  over: AbortController,
+  {
+    over,
+    isBackground = true,
+  }: { readonly over: AbortController; readonly isBackground?: boolean },
 ): Promise<AsyncGenerator<readonly ResponseEvent[], void, undefined>> {
-  const encoder = responseEncoder(await readTurn(place, id));
+  const encoder = responseEncoder({ ...(await readTurn(place, id)), isBackground });
   const stream = await openRunStream(place, { run: id.run, over });
   async function* batches(): AsyncGenerator<readonly ResponseEvent[], void, undefined> {
     yield encoder.begin();
@@ -163,7 +168,7 @@ export async function waitForPart(
   const ends = AbortSignal.any([signal, AbortSignal.timeout(waitMs)]);
   ends.addEventListener('abort', stop, { once: true });
   try {
-    for await (const _ of await responseEvents(place, id, over)) if (ends.aborted) return;
+    for await (const _ of await responseEvents(place, id, { over })) if (ends.aborted) return;
   } catch (error) {
     if (!ends.aborted) throw error;
   } finally {

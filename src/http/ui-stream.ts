@@ -3,6 +3,8 @@ import { z } from 'zod';
 import { InputError, NoRunError, RefusedError } from '../core/errors.js';
 import { askingWork } from '../core/requests/open-requests.js';
 import { parseJson } from '../core/text/json.js';
+import type { RunState } from '../core/state/state.js';
+import { visible } from '../core/state/summaries.js';
 import { shorten, show, visibleJson } from '../core/text/text.js';
 import type { AssistantMessage, ToolMessage } from '../core/transcript/messages.js';
 import { MAX_NOTE_CHARACTERS } from '../core/transcript/request.js';
@@ -281,6 +283,7 @@ async function openAmong(
     );
   }
   const asking = new Set(askingWork(state).map(({ request }) => request.id));
+  refuseOther(state, approvals, asking);
   const [now, last] = [state.turn.number, Math.max(state.turn.number, state.inbox.lastTurn)];
   const isRecent = state.recent.some((ended) => ended.turn === turn);
   const isKnown = turn !== null && turn <= last && (turn >= now || isRecent);
@@ -288,6 +291,26 @@ async function openAmong(
     turn: isKnown ? turn : now,
     open: approvals.filter(({ request }) => asking.has(request)),
   };
+}
+
+/**
+ * Throws a `RefusedError` if the answer that a message adds is another one than was recorded. An equal one
+ * is a repeat. Earlier answers of the message stay in it, whatever became of them.
+ */
+function refuseOther(
+  state: RunState,
+  approvals: readonly Approval[],
+  asking: ReadonlySet<string>,
+): void {
+  const newest = approvals.at(-1);
+  if (newest === undefined || approvals.some(({ request }) => asking.has(request))) return;
+  const made = state.decisions?.findLast(({ request }) => request === newest.request);
+  const other = newest.approved ? ['deny'] : ['approve', 'some', 'edit'];
+  if (made?.as === undefined || !other.includes(made.as)) return;
+  const by = made.by === undefined ? '' : `, by ${visible(made.by)}`;
+  throw new RefusedError(`request: ${newest.request} has already been decided (${made.as}${by})`, {
+    reason: 'decided',
+  });
 }
 
 /**

@@ -100,11 +100,13 @@ test('calls that are made one by one are parts of their own, each with its own r
 
 test('a call that a person must approve first leaves the response in progress until then', async () => {
   script('ask to sign', 'a');
-  const { id } = await openai.responses.create({
+  const created = await openai.responses.create({
     model: 'asker',
     input: 'ask to sign',
     background: true,
   });
+  const { id } = created;
+  expect(Math.abs(created.created_at - Date.now() / 1_000)).toBeLessThan(600);
   const run = Buffer.from(id.split('_')[2] ?? '', 'base64url').toString();
   const request = await vi.waitFor(
     async () => {

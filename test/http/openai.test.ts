@@ -43,7 +43,7 @@ describe('responses', () => {
     expect(read.usage?.total_tokens).toBeGreaterThan(0);
     const next = { model: 'desk', input: 'and more', previous_response_id: first.id };
     const second = await openai.responses.create(next);
-    expect(second.output_text).toBe('you said: and more');
+    expect(second).toMatchObject({ output_text: 'you said: and more', background: false });
     // The same request again is the same turn.
     expect((await openai.responses.create(next)).id).toBe(second.id);
     const items = await openai.responses.inputItems.list(second.id);

@@ -167,6 +167,9 @@ describe('a principal', () => {
     });
     expect([context.status, context.body.error.code]).toEqual([403, 'forbidden']);
     expect((await desk.send(path(id, '/cancel'), { as: 'bob', body: {} })).status).toBe(200);
+    await desk.client.result(id);
+    const ended = await desk.send(path(id, '/cancel'), { as: 'bob', body: {} });
+    expect([ended.status, ended.body.error.code]).toEqual([409, 'run_ended']);
     expect(desk.paid).not.toContain(23);
   });
 

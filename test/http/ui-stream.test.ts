@@ -214,6 +214,11 @@ describe('useChat', () => {
     const [, reply] = (await desk.send(`/v1/ui/desk/${chatId}/messages`)).body as UIMessage[];
     expect(uiCall(reply)).toMatchObject({ toolName: 'pay', state: 'output-error' });
     expect(desk.paid).not.toContain(82);
+    const parts = [{ type: 'dynamic-tool', approval: { id, approved: true } }];
+    const body = { id: chatId, messages: [{ id: 'm', role: 'assistant', parts }] };
+    const other = await desk.send('/v1/ui/desk', { body });
+    expect([other.status, other.body.error.reason]).toEqual([409, 'decided']);
+    expect(other.body.error.message).toBe('request: r1 has already been decided (deny, by ann)');
   });
 
   test('has each message once by an id of its own, and a turn by that of its stream', async () => {
