@@ -30,6 +30,9 @@ describe('init', () => {
     const folder = await projectFolder('Ünïcode  Shop');
     const first = await perdure(folder, 'init', '--json');
     expect(first.code).toBe(0);
+    expect(first.stderr).toContain(
+      '  npm install perdure zod && npm install --save-dev typescript',
+    );
     expect(written(first).taskQueue).toMatch(/^u-ni-code-shop-[0-9a-f]{8}$/);
     const text = await readFile(join(folder, 'perdure.config.ts'), 'utf8');
     const second = await perdure(folder, 'init');
@@ -38,10 +41,12 @@ describe('init', () => {
     expect(await readFile(join(folder, 'perdure.config.ts'), 'utf8')).toBe(text);
 
     const twin = await projectFolder();
-    await writeFile(join(twin, 'package.json'), '{"name":"@acme/shop"}');
-    expect(written(await perdure(twin, 'init', '--json')).taskQueue).toMatch(
-      /^acme-shop-[0-9a-f]{8}$/,
-    );
+    const listed = '{"name":"@acme/shop","dependencies":{"perdure":"*"}}';
+    await writeFile(join(twin, 'package.json'), listed);
+    await mkdir(join(twin, '..', 'node_modules', 'zod'), { recursive: true });
+    const other = await perdure(twin, 'init', '--json');
+    expect(written(other).taskQueue).toMatch(/^acme-shop-[0-9a-f]{8}$/);
+    expect(other.stderr).toContain('  npm install --save-dev typescript');
   });
 
   test('refuses a folder whose package.json cannot be read, before it writes anything', async () => {

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { textField } from '../../core/text/json.js';
+import { isObject, textField } from '../../core/text/json.js';
 import { nextCommand } from '../reports/next-command.js';
 import { type Command, type CliContext, EXIT, UsageError, type ExitCode } from '../context.js';
 import { CONFIG_NAMES } from '../input/load-config.js';
@@ -52,8 +52,10 @@ async function writeConfig(context: CliContext): Promise<ExitCode> {
   context.note(
     `  ${nextCommand(here, 'dev')}   to run a worker that reloads when the code changes`,
   );
+  const lacks = ['perdure', 'zod'].filter((name) => !hasPackage(folder, { name, manifest }));
+  const install = lacks.length === 0 ? '' : `npm install ${lacks.join(' ')} && `;
   context.note(
-    '  npm install --save-dev typescript vitest @types/node && npx tsc && npx vitest run   to check types and run the first test',
+    `  ${install}npm install --save-dev typescript vitest @types/node && npx tsc && npx vitest run   to check types and run the first test`,
   );
   if (context.options.json) context.out(JSON.stringify({ file: FILE, agent: AGENT, taskQueue }));
   return EXIT.completed;
@@ -61,6 +63,18 @@ async function writeConfig(context: CliContext): Promise<ExitCode> {
 
 /** The content of package.json; null if the folder has none. */
 type Manifest = Awaited<ReturnType<typeof readManifest>>;
+
+/** Whether the next `npm install` of a folder installs a package, or the folder finds it already. */
+function hasPackage(
+  folder: string,
+  { name, manifest }: { readonly name: string; readonly manifest: Manifest },
+): boolean {
+  const listed = [manifest?.['dependencies'], manifest?.['devDependencies']];
+  if (listed.some((all) => isObject(all) && Object.hasOwn(all, name))) return true;
+  const above = dirname(folder);
+  if (existsSync(join(folder, 'node_modules', name))) return true;
+  return above !== folder && hasPackage(above, { name, manifest: null });
+}
 
 /** Writes a file unless it exists; returns whether it did. */
 async function wrote(path: string, text: string): Promise<boolean> {

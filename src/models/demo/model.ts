@@ -225,7 +225,8 @@ function describe({ tool, ok, text }: FinishedCall): string {
 
 /** Says what wrote the text, and how to call any tool of the agent. */
 function disclosure({ tools }: Pick<ModelRequest, 'tools'>): string {
-  const own = ownTools(tools).find(({ name }) => !TOUR.includes(name)) ?? tools[0];
+  const all = ownTools(tools);
+  const own = all.find(({ name }) => !TOUR.includes(name)) ?? all[0];
   const hasTour = TOUR.every((name) => tools.some((tool) => tool.name === name));
   const does = hasTour
     ? 'It lists the folder and reads one file'
