@@ -92,7 +92,7 @@ test('a run of an agent that the configuration lacks is followed, and no worker 
   const shown = await command.here(['status', id, ...place]).ended;
   expect(shown.stderr).toContain(lack);
   expect(shown.stderr).not.toContain('Start one with');
-  expect(shown.stdout).toMatch(/attach .* follow it$/m);
+  expect(shown.stdout).toMatch(/attach .* follow it; only the program with agent "reviewer" makes it go on$/m);
   expect(shown.stdout).not.toContain('start a worker');
   const left = await command.here(['attach', id, '--no-wait', ...place, '--json']).ended;
   expect(left.stderr).toContain(

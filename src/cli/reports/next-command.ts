@@ -9,6 +9,7 @@ import {
   withTexts,
 } from '../../core/requests/commands.js';
 import type { RunStatus } from '../../core/state/status.js';
+import { visible } from '../../core/state/summaries.js';
 import { printable, shellLine, shellWord, visibleJson } from '../../core/text/text.js';
 import { nextTarget } from '../../history/follow-history.js';
 import type { Projection } from '../../history/projection.js';
@@ -208,9 +209,14 @@ export async function nextSteps(
     hasWorker,
     canHost,
   };
+  // `attach` shows the run anywhere, and hosts no worker that would block it.
+  const elsewhere =
+    canHost || hasWorker
+      ? ''
+      : `; only the program with agent "${visible(status.agent)}" makes it go on`;
   const rows = runCommands(facts, now).map(async ({ words, purpose }) => [
     await nextCommandFor(context, run, words),
-    purpose,
+    words[0] === 'attach' ? `${purpose}${elsewhere}` : purpose,
   ]);
   return columns(await Promise.all(rows));
 }

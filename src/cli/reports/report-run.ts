@@ -209,6 +209,8 @@ export interface LeftRun {
   readonly last: FollowedRun | null;
   /** Whether the worker was in this process; if so, the run makes no progress from now on. */
   readonly wasHosting: boolean;
+  /** Why no worker of this configuration can continue the run; null or absent if one can. */
+  readonly lack?: string | null;
 }
 
 /** A run that waits, with the open requests of the runs of called agents below it. */
@@ -334,7 +336,7 @@ export async function reportInterrupted(context: CliContext, run: LeftRun): Prom
 
 /** Returns what an interrupted run does now, and how to go on. */
 async function interruptedText(context: CliContext, run: LeftRun): Promise<string> {
-  const { id, last, wasHosting } = run;
+  const { id, last, wasHosting, lack } = run;
   const next = await nextCommandFor(context, run, ['attach', id]);
   const requests = last === null ? [] : viewedRequests(last.view, id);
   const isAsking = last !== null && requests.length > 0 && isIdle(last.view);
@@ -348,6 +350,7 @@ async function interruptedText(context: CliContext, run: LeftRun): Promise<strin
     return `waits for ${formatCount(requests.length, 'decision')}; show ${requests.length === 1 ? 'it' : 'them'} with: ${show}\n${after}`;
   }
   if (halted !== null) return `is still open. ${halted}`;
+  if (lack) return `is still open. ${lack}.`;
   return wasHosting
     ? `makes no progress without a worker; nothing is lost. Continue with: ${next}`
     : `continues where a worker serves its task queue. Follow it with: ${next}`;

@@ -331,8 +331,8 @@ async function follow(
   // It may not be known yet which worker serves the run.
   if (end.type === 'waiting') await run.ready.then(() => untilPublished(context, run));
   const runId = end.last?.runId ?? run.runId;
-  const { taskQueue } = run;
-  const left = { id, runId, taskQueue, last: end.last, wasHosting: await hosting.isAlone() };
+  const { taskQueue, lack } = run;
+  const left = { id, runId, taskQueue, lack, last: end.last, wasHosting: await hosting.isAlone() };
   if (end.type === 'interrupted') return await reportInterrupted(context, left);
   if (end.type === 'waiting') return await reportWaiting(context, { ...left, below: end.below });
   const code = await reportReached(context, run, { end, left });
