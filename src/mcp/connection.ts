@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import type {
   Client,
@@ -235,7 +236,7 @@ function withStderr(error: unknown, open: OpenTransport): unknown {
   if (breach !== null) return new Error(breach, { cause: error });
   const tail = open.stderrTail();
   if (tail === '') return error;
-  return new Error(`it wrote: ${tail} (${normalizeError(error).message})`, { cause: error });
+  return new Error(`${normalizeError(error).message}; it wrote: ${tail}`, { cause: error });
 }
 
 /** Returns whether the server has answered the handshake with a refusal. */
@@ -252,12 +253,14 @@ function unreachable(server: McpServer, error: unknown): Error {
   const text = `MCP server "${server.name}" (${where}) cannot be reached: ${message}`;
   if (server.transport === 'stdio') {
     if (fieldOf(error, 'code') !== 'ENOENT') return new Error(text);
-    const [program = '', ...words] = server.command.trim().split(/\s+/);
-    const fix =
-      words.length > 0
-        ? `give only the program as \`command\` (${show(program)}), and its arguments as \`args\`: ${show(words)}`
-        : 'check that the command is installed on this worker and that `cwd` exists';
-    return new WorkerFaultError(`${text}; ${fix}`);
+    const [program = '', ...args] = server.command.trim().split(/\s+/);
+    if (args.length > 0 && !existsSync(server.command)) {
+      const split = `command: ${show(program)}, args: ${JSON.stringify(args)}`;
+      return new WorkerFaultError(`${text}; arguments go to \`args\`: ${split}`);
+    }
+    return new WorkerFaultError(
+      `${text}; check that the command is installed on this worker and that \`cwd\` exists`,
+    );
   }
   const status = fieldOf(error, 'status');
   if (!isRefusedKey(status)) return new Error(text);

@@ -44,11 +44,19 @@ export async function openTransport(
  * process ends for any reason, the input also ends, and with it every MCP server.
  */
 async function openStdio(
-  { command, args = [], cwd }: Pick<StdioServerOptions, 'command' | 'args' | 'cwd'>,
+  {
+    command,
+    args = [],
+    cwd,
+    protocol,
+  }: Pick<StdioServerOptions, 'command' | 'args' | 'cwd' | 'protocol'>,
   values: ReadonlyMap<string, string>,
 ): Promise<OpenTransport> {
   const { StdioClientTransport: Stdio } = await import('@modelcontextprotocol/client/stdio');
-  const transport = new Stdio({
+  // For the SDK's own class, the client asks for the protocol in a further process, whose standard error it
+  // ignores. With one protocol, the first process answers as well.
+  const Transport = protocol === undefined ? Stdio : class extends Stdio {};
+  const transport = new Transport({
     command,
     args: [...args],
     env: Object.fromEntries(values),
@@ -117,23 +125,28 @@ function messageBuffer(
   };
 }
 
-/** A line such as `SyntaxError: Cannot use import statement outside a module`, of Node, Python, or Java. */
-const FAULT = /^(?:Uncaught )?[\w.$]{0,80}(?:Error|Exception)(?: \[\w{1,60}\])?: \S/;
-
-/** Returns the end of what the child writes, or the last line of it that names an error. */
 function collectStderr({ stderr }: StdioClientTransport): () => string {
   let text = '';
   stderr?.on('data', (chunk: Buffer) => {
     text = (text + chunk.subarray(-4 * KEPT_CHARACTERS).toString()).slice(-KEPT_CHARACTERS);
   });
-  return () => {
-    const lines = redactMessage(text)
-      .split('\n')
-      .map((line) => line.replaceAll(/[\p{Cc}\p{Cf}\s]+/gu, ' ').trim());
-    // What a runtime prints around it, such as a stack, does not say what is wrong.
-    const fault = lines.findLast((line) => FAULT.test(line));
-    return fault?.slice(0, STDERR_CHARACTERS) ?? lines.join(' ').slice(-STDERR_CHARACTERS).trim();
-  };
+  return () =>
+    toldBy(redactMessage(text))
+      .replaceAll(/[\p{Cc}\p{Cf}\s]+/gu, ' ')
+      .trim();
+}
+
+const ERROR_LINE = /^(?:Uncaught )?[\w.]*(?:Error|Exception)(?: \[\w+\])?:/;
+
+/**
+ * Returns what a program's standard error says last: from its last error on, without the warnings and the
+ * source before it, or else its end.
+ */
+export function toldBy(text: string): string {
+  const lines = text.split('\n');
+  const last = lines.findLastIndex((line) => ERROR_LINE.test(line));
+  if (last < 0) return text.slice(-STDERR_CHARACTERS);
+  return lines.slice(last).join('\n').slice(0, STDERR_CHARACTERS);
 }
 
 async function openHttp(

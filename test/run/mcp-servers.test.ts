@@ -318,6 +318,15 @@ describe('a server that is unavailable at the start', () => {
     expect(outcome.error).toContain('check that the command is installed');
   });
 
+  test('because its command has arguments is reported with where they go', async () => {
+    const command = 'node shop.js --all';
+    const rig = await worker([mcpServer({ name: 'desk', transport: 'stdio', command })]);
+    const { outcome } = await run(rig);
+    expect(outcome.error).toContain(
+      'arguments go to `args`: command: "node", args: ["shop.js","--all"]',
+    );
+  });
+
   test('or lacks the tools that the agent names ends the run with a list of the existing ones', async () => {
     const { url } = await http(await fixtureFiles([listed('note'), listed('look')]));
     const rig = await worker([
