@@ -151,6 +151,36 @@ export function refuseInOwnWords(
   });
 }
 
+const INVALID_PARAMS = -32_602;
+/** The tools that a server offers only if it is started so. */
+const DECIDE_TOOLS = ['list_requests', 'decide'];
+
+/**
+ * Lets an MCP server whose tools are registered refuse the name of another one with the nearest name; the
+ * SDK would only say that it was not found. `toDecide`: how the tools for decisions are offered.
+ */
+export function refuseUnknownTools(server: McpServer, toDecide: string): void {
+  const registered: unknown = Reflect.get(server, '_registeredTools');
+  if (!isObject(registered)) return;
+  const tools = new Proxy(registered, {
+    get(target, name): unknown {
+      if (typeof name !== 'string' || Object.hasOwn(target, name)) return Reflect.get(target, name);
+      // As the SDK's own error, whose code becomes that of the answer.
+      throw Object.assign(new Error(unknownTool(name, target, toDecide)), { code: INVALID_PARAMS });
+    },
+  });
+  Object.defineProperty(server, '_registeredTools', { value: tools });
+}
+
+function unknownTool(name: string, tools: object, toDecide: string): string {
+  const named = `name: expected a tool of this server, got ${show(name)}`;
+  if (DECIDE_TOOLS.includes(name)) return `${named}; it is offered only with ${toDecide}`;
+  const known = Object.keys(tools);
+  const meant = likelyMeant(name, known);
+  const hint = meant === undefined ? `it has ${known.join(', ')}` : `did you mean ${meant}?`;
+  return `${named}; ${hint}`;
+}
+
 function parsedInput(schema: z.ZodObject, given: unknown): unknown {
   // zod recurses, and would fail with an error of its own.
   const deep = isObject(given) && Object.entries(given).find(([, value]) => isTooDeep(value));

@@ -27,8 +27,9 @@ describe('an option under another name', () => {
     ['list --limit 3', '(Did you mean --max?)'],
     ['schedule create x hello --tz UTC', '(Did you mean --time-zone?)'],
     ['list --queue x', '(Did you mean --task-queue?)'],
+    ['close x y', 'error: unexpected argument "y"\n(usage: perdure close'],
     ['run files hello --limti steps=3', '(Did you mean --limit?)'],
-    ['cancel x --turn 9', 'error: unexpected argument "9"\n(usage: perdure cancel'],
+    ['cancel x --turn 9', 'error: unexpected argument "9"\n(--turn takes no value)'],
     ['mcp acept shop', 'error: unexpected arguments "acept" "shop"\n(Did you mean accept?)'],
   ])('perdure %s', async (line, hint) => {
     const { code, stderr } = await command.here(line.split(' ')).ended;

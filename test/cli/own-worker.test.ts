@@ -92,7 +92,9 @@ test('a run of an agent that the configuration lacks is followed, and no worker 
   const shown = await command.here(['status', id, ...place]).ended;
   expect(shown.stderr).toContain(lack);
   expect(shown.stderr).not.toContain('Start one with');
-  expect(shown.stdout).toMatch(/attach .* follow it; only the program with agent "reviewer" makes it go on$/m);
+  expect(shown.stdout).toMatch(
+    /attach .* follow it; only the program with agent "reviewer" makes it go on$/m,
+  );
   expect(shown.stdout).not.toContain('start a worker');
   const left = await command.here(['attach', id, '--no-wait', ...place, '--json']).ended;
   expect(left.stderr).toContain(
@@ -257,6 +259,12 @@ describe('an agent of a worker of the own, without a configuration', () => {
     };
     expect(await start('reportr')).toContain('(nearest: reporter)');
     expect(await start('reporter')).toContain('"repeated":false');
+    await expect(client.callTool({ name: 'agent_strt' })).rejects.toThrow(
+      'name: expected a tool of this server, got "agent_strt"; did you mean agent_start?',
+    );
+    await expect(client.callTool({ name: 'decide' })).rejects.toThrow(
+      'it is offered only with `perdure mcp --decide`',
+    );
   });
 
   test('that is misspelled is refused without a server, with the nearest name', async () => {

@@ -57,6 +57,8 @@ test('other lines arrive as they are, however they are split, and without half c
   for (const size of [1, 3, 7, 1_000]) {
     const { messages, answers } = await sent(bytes, size);
     expect(messages).toBe(lines.join('') + call(2, '"half \ufffd"'));
-    expect(answers).toEqual([]);
+    expect(answers).toEqual([
+      { jsonrpc: '2.0', id: null, error: { code: -32_700, message: expect.any(String) } },
+    ]);
   }
 });

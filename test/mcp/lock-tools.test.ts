@@ -220,10 +220,10 @@ describe('perdure mcp accept', () => {
     });
     // A misspelled name is what is wrong first.
     await expect(accept({ tool: 'sned', yes: false })).rejects.toThrow(
-      'tool: expected a tool that an agent uses (send, look), got "sned"',
+      'tool: expected a tool that an agent uses (send, look), got "sned"; did you mean send?',
     );
     await expect(accept({ server: 'fer', yes: false })).rejects.toThrow(
-      'server: expected an MCP server of the configuration (far), got "fer"',
+      'server: expected an MCP server of the configuration (far), got "fer"; did you mean far?',
     );
     await expect(accept({ tool: 'sent' })).rejects.toThrow('tool: expected');
 

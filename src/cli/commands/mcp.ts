@@ -14,7 +14,7 @@ import {
 } from '../../mcp/lock-tools.js';
 import type { McpServer } from '../../mcp/mcp-server.js';
 import { createSessions } from '../../mcp/session.js';
-import { nearestFirst } from '../../validation/check-options.js';
+import { likelyMeant, nearestFirst } from '../../validation/check-options.js';
 import { normalizeError } from '../../tools/result/plain.js';
 import type { ToolLock } from '../../storage/tool-lock.js';
 import { type CliContext, type Command, CommandError, EXIT, UsageError } from '../context.js';
@@ -227,8 +227,13 @@ function serversOf({ agents }: Config, name: string | undefined): readonly McpSe
   if (named.length > 0 || name === undefined) return named;
   const known = nearestFirst(name, [...new Set([...all].map((server) => server.name))]);
   throw new UsageError(
-    `server: expected an MCP server of the configuration (${known.join(', ') || 'none'}), got ${show(name)}`,
+    `server: expected an MCP server of the configuration (${known.join(', ') || 'none'}), got ${show(name)}${meantBy(name, known)}`,
   );
+}
+
+function meantBy(name: string, known: readonly string[]): string {
+  const meant = likelyMeant(name, known);
+  return meant === undefined ? '' : `; did you mean ${meant}?`;
 }
 
 async function findUnaccepted(
@@ -271,7 +276,9 @@ async function findUnaccepted(
       return { found: [...all.values()], failed };
     }
     const names = known.slice(0, 40).join(', ') || 'none';
-    throw new UsageError(`tool: expected a tool that an agent uses (${names}), got ${show(tool)}`);
+    throw new UsageError(
+      `tool: expected a tool that an agent uses (${names}), got ${show(tool)}${meantBy(tool, known)}`,
+    );
   } finally {
     await sessions.close();
   }

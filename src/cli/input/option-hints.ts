@@ -92,9 +92,19 @@ function unexpectedText(entry: Entry): string {
   const rest = entry.args.slice(entry.registeredArguments.length);
   const [first = ''] = rest;
   const meant = entry.commands.find((one) => distance(one.name(), first) <= MISTYPED)?.name();
-  const hint = meant === undefined ? '' : `\n(Did you mean ${meant}?)`;
+  const flag = wordBefore(first, entry);
+  const isFlag = entry.options.some(({ long, short }) => flag === long || flag === short);
+  const why = meant === undefined ? `${flag} takes no value` : `Did you mean ${meant}?`;
+  const hint = meant === undefined && !isFlag ? '' : `\n(${why})`;
   const shown = rest.map((word) => show(word)).join(' ');
   return `error: unexpected ${rest.length === 1 ? 'argument' : 'arguments'} ${shown}${hint}`;
+}
+
+/** Returns the word before another one on the command line; empty if there is none. */
+function wordBefore(word: string, entry: Entry & { readonly rawArgs?: readonly string[] }): string {
+  if (entry.parent !== null) return wordBefore(word, entry.parent);
+  const all = entry.rawArgs ?? [];
+  return all[all.lastIndexOf(word) - 1] ?? '';
 }
 
 /** Puts the run and the request that were given into a command. */

@@ -35,6 +35,7 @@ import {
   inToolTerms,
   nothingToCancel,
   refuseInOwnWords,
+  refuseUnknownTools,
 } from '../../http/input-fields.js';
 import type { Runnable } from '../../http/access.js';
 import { shownToModel } from '../../http/views.js';
@@ -314,6 +315,7 @@ export function runsServer(access: RunsAccess): McpServer {
   addReadTools(server, access);
   addControlTools(server, access);
   if (access.canDecide) addDecideTools(server, access);
+  refuseUnknownTools(server, '`perdure mcp --decide`');
   return server;
 }
 
@@ -343,6 +345,9 @@ function redactedLine(line: string): string {
 }
 
 const INVALID_PARAMS = -32_602;
+/** The answer to a line whose id cannot be read. */
+const NO_JSON =
+  '{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"expected JSON in one line"}}';
 /** Longer messages go to the SDK unread, which refuses them. */
 const MAX_LINE_CHARACTERS = 16 * 1024 * 1024;
 
@@ -376,7 +381,10 @@ export function checkedMessages(input: Readable, output: Writable): Transform {
 function readable(line: string, output: Writable): string {
   const read = parseForeignJson(line);
   if (read.ok) return `${JSON.stringify(read.value)}\n`;
-  if (!read.isJson) return `${line}\n`;
+  if (!read.isJson) {
+    if (line.trim() !== '') output.write(`${NO_JSON}\n`);
+    return `${line}\n`;
+  }
   const message: unknown = JSON.parse(line);
   const { id, method } = isObject(message) ? message : {};
   if (typeof method === 'string' && (typeof id === 'string' || typeof id === 'number')) {
