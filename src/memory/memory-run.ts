@@ -345,8 +345,9 @@ function openRequest(
       : `no script decides it, and no request has matched on.request.${meant} (nearest: ${key})`;
   const left = seen?.isWaiting ? 'the script leaves it open, and it does not expire' : none;
   const why = refused === undefined ? left : `the decision was refused: ${refused}`;
+  const fix = refused === undefined ? 'add it to' : 'correct the entry in';
   return (
     `run ${run} waits for a decision: ${what}: ${why}; it takes ${decisions.join(', ')}: ` +
-    `add it to \`on.request\`, such as ${entryFor(request)}`
+    `${fix} \`on.request\`, such as ${entryFor(request)}`
   );
 }

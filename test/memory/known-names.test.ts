@@ -1,5 +1,6 @@
 import { stripVTControlCharacters } from 'node:util';
 import { beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineConfig } from '../../src/config.js';
 import { playRun } from '../../src/memory/run-in-memory.js';
@@ -20,13 +21,15 @@ import {
   withFaults,
   writeRecording,
 } from '../../src/testing.js';
+import { defineTool } from '../../src/tools/define-tool.js';
 import { mcpServer } from '../../src/tools.js';
 import { createRunInput } from '../../src/updates/start.js';
 // oxlint-disable-next-line import/no-unassigned-import -- it adds the matchers to vitest
 import '../../src/vitest.js';
 import { look, pay, useSourceBundle } from '../support/memory.js';
 
-const desk = defineAgent({ name: 'desk', instructions: 'Help.', model: 'm', tools: [look, pay] });
+const base = { name: 'desk', instructions: 'Help.', model: 'm' };
+const desk = defineAgent({ ...base, tools: [look, pay] });
 const model = [replyCall('look', { n: 1 }), replyText('Done.')];
 const played = async () => await runInMemory(desk, { message: 'Go', model });
 
@@ -140,4 +143,26 @@ test('what is not an agent and not its name is refused before a run starts', () 
     `${message}undefined`,
   );
   expect(() => createRunInput({} as never, { message: 'Go' })).toThrow(`${message}{}`);
+});
+
+test('a misspelled field of a start is refused with the nearest one, and without those of perdure', () => {
+  const wrong = { message: 'Go', opne: true } as { readonly message: string };
+  const start = (): unknown => createRunInput('desk', wrong);
+  expect(start).toThrow(/^input\.opne: expected one of agent, .*open.* \(nearest: open\); correct/);
+  expect(start).not.toThrow(/contextBlob|turnContext|depth|requesters|door/);
+});
+
+test('a divergence of a rerun says the failure of a tool in plain words', async () => {
+  const recording = recordingOf(await playRun(desk, { message: 'Go', model }), { blobs: {} });
+  const strict = defineTool({
+    name: 'look',
+    description: 'Looks.',
+    effect: 'read',
+    input: z.object({ number: z.int() }),
+    execute: () => 'seen',
+  });
+  const agent = defineAgent({ ...base, tools: [strict, pay] });
+  const { divergence } = await rerun(recording, { agent });
+  expect(divergence?.text).toMatch(/has the result "invalid_arguments: .*number/);
+  expect(divergence?.text).not.toContain('{"role":"tool"');
 });

@@ -164,7 +164,9 @@ describe('a person in memory', () => {
       model: asked,
       on: { request: { pay: reaction } },
     });
-    await expect(running).rejects.toThrow(/the decision was refused: .*not valid/);
+    await expect(running).rejects.toThrow(
+      /the decision was refused: .*not valid[^]*: correct the entry in `on\.request`, such as /,
+    );
   });
 
   test('chooses by the request', async () => {

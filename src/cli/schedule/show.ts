@@ -2,7 +2,8 @@ import type { ScheduleDetails } from '../../client/schedule/view.js';
 import { visible } from '../../core/state/summaries.js';
 import { type Command, EXIT } from '../context.js';
 import { dataPalette, entries, formatCount, formatDateTime } from '../format/format.js';
-import { ID, leftOut, timesText, withSchedules } from './commands.js';
+import { ID, leftOut, timesText } from './commands.js';
+import { withSchedules } from './with-schedules.js';
 
 /** `schedule show ID`: shows all of a schedule: what it sends, when, and how its firings went. */
 export const showSchedule: Command<{ readonly id: string }> = {

@@ -32,7 +32,7 @@ import {
   suppliedProblem,
 } from '../transcript/messages.js';
 import { checkRecordedLimits } from './limits.js';
-import { startPromptProblem } from './named-prompt.js';
+import { startPromptProblem, unknownField } from './named-prompt.js';
 import { turnSettingsProblem } from './turn-settings.js';
 
 /** One check for each field of an input. */
@@ -51,9 +51,7 @@ export function checkFields<T>(
 ): string | null {
   const names = Object.keys(checks);
   const unknown = Object.keys(value).find((key) => !names.includes(key));
-  if (unknown !== undefined) {
-    return `${name}.${unknown}: expected one of ${names.join(', ')}; correct its name, or remove it`;
-  }
+  if (unknown !== undefined) return unknownField(name, unknown, names);
   for (const [field, check] of Object.entries<FieldChecks<T>[keyof T]>(checks)) {
     const found = check(value[field], value);
     if (found !== null) return found;

@@ -312,3 +312,13 @@ function editDistance(from: string, to: string): number {
   });
   return row[to.length] ?? 0;
 }
+
+/** Fields that only perdure itself gives. */
+const INTERNAL = 'contextBlob turnContext depth budget fork called door requesters'.split(' ');
+
+/** Returns what is wrong with a field that does not exist, without the fields that nobody else gives. */
+export function unknownField(input: string, field: string, known: readonly string[]): string {
+  const names = known.filter((name) => !INTERNAL.includes(name));
+  const [meant = ''] = nearest(field.slice(0, 100), names);
+  return `${input}.${field}: expected one of ${names.join(', ')} (nearest: ${meant}); correct its name, or remove it`;
+}
