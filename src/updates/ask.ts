@@ -156,12 +156,9 @@ function delivered(
 }
 
 /** Returns why a message cannot have its id, or null. `digest`: of the one that the run has received under it. */
-export function otherMessageProblem(
-  ask: Ask & { readonly id: string },
-  digest: string | undefined,
-): string | null {
+export function otherMessageProblem(ask: Ask, digest: string | undefined): string | null {
   if (digest === undefined || digest === contentDigest(ask)) return null;
-  return `id: the run has received another message with the id ${visible(ask.id)}, and this one was not delivered; give it an id of its own`;
+  return 'id: the run has received another message with this id, and this one was not delivered; give it an id of its own';
 }
 
 /** Lets the server record a message for a later worker. Rejects if there is no such open run. */

@@ -63,7 +63,7 @@ describe('an open run without another worker', () => {
     for (const rest of [[], ['--detach']]) {
       const other = await perdure('send', id, 'Is it?', '--message-id', 'q1', ...rest).ended;
       expect(other.stderr).toContain(
-        '--message-id: the run has received another message with the id q1, and this one was not delivered; give it an id of its own',
+        '--message-id: the run has received another message with this id, and this one was not delivered; give it an id of its own',
       );
       expect(other.code).not.toBe(0);
     }

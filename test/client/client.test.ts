@@ -170,7 +170,7 @@ describe('an open run', () => {
     expect((await segmentsOf(rig.client, id)).length).toBeGreaterThan(2);
     // The server itself answers an update whose id it knows, whatever the update says.
     await expect(client.send(id, { message: 'another', id: 'm8' })).rejects.toThrow(
-      'id: the run has received another message with the id m8, and this one was not delivered; give it an id of its own',
+      'id: the run has received another message with this id, and this one was not delivered; give it an id of its own',
     );
     await client.close(id);
     expect(await client.result(id, { turn: 1 })).toMatchObject({ answer: 'done: message 1' });

@@ -188,9 +188,17 @@ test('a message with the id of another sender is another message', async () => {
   const { id } = (await desk.send('/v1/runs', { body })).body;
   const say = async (as: string, message: string) =>
     (await desk.send(path(id, '/messages'), { as, body: { message, id: 'm-1' } })).body;
-  const sent = [await say('bob', 'of bob'), await say('ann', 'of ann'), await say('bob', 'again')];
+  const sent = [await say('bob', 'of bob'), await say('ann', 'of ann'), await say('bob', 'of bob')];
   const turns = sent.map(({ turn }) => turn);
   expect(turns).toEqual([2, 3, 2]);
+  expect(await say('bob', 'again')).toEqual({
+    error: {
+      code: 'input',
+      message:
+        'id: the run has received another message with this id, and this one was not delivered',
+      fix: 'give it an id of its own',
+    },
+  });
   await desk.client.result(id, { turn: 3 });
   const { messages } = await desk.client.transcript(id);
   const said = messages.filter(({ role }) => role === 'user').map(({ text }) => text);
