@@ -3,6 +3,7 @@ import type { WorkflowHandle } from '@temporalio/client';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
+import { MAX_DURABLE_MS } from '../../src/core/text/text.js';
 import type { History } from '../../src/history/history-event.js';
 import { ask, obedientModel, outcomeOf } from '../support/conversation.js';
 import { createRig, type Rig } from '../support/rig.js';
@@ -96,7 +97,12 @@ test('a run that receives hundreds of malformed messages answers, and completes'
       ]);
     await Promise.allSettled(sent);
   }
-  await handle.executeUpdate('setLimits', { args: [{ wallMs: 1e300 }] });
+  const limited = async (wallMs: number) =>
+    await handle.executeUpdate('setLimits', { args: [{ wallMs }] });
+  await expect(limited(1e300)).rejects.toMatchObject({
+    cause: { message: expect.stringContaining('wallMs') as string },
+  });
+  await limited(MAX_DURABLE_MS);
   const { turn } = await ask(handle, 'still there?');
   expect(await outcomeOf(handle, turn)).toMatchObject({ answer: 'done: still there?' });
   await handle.executeUpdate('close', { args: [{ odd: 1 }] });
