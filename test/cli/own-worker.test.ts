@@ -263,7 +263,7 @@ describe('an agent of a worker of the own, without a configuration', () => {
       'name: expected a tool of this server, got "agent_strt"; did you mean agent_start?',
     );
     await expect(client.callTool({ name: 'decide' })).rejects.toThrow(
-      'it is offered only with `perdure mcp --decide`',
+      'it is offered only with the option --decide of the server',
     );
   });
 

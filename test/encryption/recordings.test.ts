@@ -105,7 +105,7 @@ test('rerun and eval read both forms, and name the key that is missing', async (
   expect(same).toMatchObject({ code: 0, stdout: `${file}: same\n${clear}: same` });
   const missing = 'is encrypted with key "cases", and';
   expect((await run(`k1:${other}`)).stdout).toMatch(
-    `error: ${file}: the recording cannot be read: it ${missing} this process has only "k1"`,
+    `${file}: error: the recording cannot be read: it ${missing} this process has only "k1"`,
   );
   const none = await run('');
   expect(none.code).toBe(1);

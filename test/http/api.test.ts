@@ -81,12 +81,15 @@ describe('the client, made from the same schemas', () => {
     checked('closeRun', await api.closeRun({ run: id }));
     const { rows } = checked('listRuns', await api.listRuns({ idPrefix: id }));
     expect(rows.map((row) => row.id)).toEqual([id]);
-    checked('cancelRun', await api.cancelRun({ run: id }));
+    const late = api.cancelRun({ run: id });
+    await expect(late).rejects.toMatchObject({ status: 409, code: 'run_ended' });
     const fork = { run: id, id: `${id}-fork`, at: 5, message: 'once more' } as const;
     expect(checked('forkRun', await api.forkRun(fork))).toEqual({ id: fork.id, repeated: false });
     expect((await api.forkRun(fork)).repeated).toBe(true);
     const forked = await api.getResult({ run: fork.id });
     expect(forked.outcome?.answer).toBe('you said: once more');
+    const other = await api.startRun({ agent: 'desk', id: `${id}-other`, open: true });
+    checked('cancelRun', await api.cancelRun({ run: other.id }));
     expect(seen.toSorted()).toEqual(Object.keys(OPERATIONS).toSorted());
     expect(desk.paid.filter((euros) => euros === 7)).toHaveLength(1);
   });

@@ -315,7 +315,7 @@ export function runsServer(access: RunsAccess): McpServer {
   addReadTools(server, access);
   addControlTools(server, access);
   if (access.canDecide) addDecideTools(server, access);
-  refuseUnknownTools(server, '`perdure mcp --decide`');
+  refuseUnknownTools(server, 'the option --decide of the server');
   return server;
 }
 
