@@ -190,7 +190,7 @@ export async function loadAgent(
     definition,
     semantics: SEMANTICS,
     endsGrants: true,
-    messageDigests: true,
+    revised: true,
     limits,
     price,
     ...ofAll(facts),

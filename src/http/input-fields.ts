@@ -257,7 +257,8 @@ export async function cancelOpen(
   run: string,
 ): Promise<void> {
   const found = await api.status(run).catch(() => null);
-  if (found?.status === 'done') {
+  // The run may have ended by a cancel whose answer was lost, and which is repeated.
+  if (found?.status === 'done' && found.outcome?.status !== 'cancelled') {
     throw nothingToCancel(run, `GET /v1/runs/${encodeURIComponent(run)}/result`);
   }
   await api.cancel(run);

@@ -254,7 +254,7 @@ function unreachable(server: McpServer, error: unknown): Error {
   if (server.transport === 'stdio') {
     if (fieldOf(error, 'code') !== 'ENOENT') return new Error(text);
     const [program = '', ...args] = server.command.trim().split(/\s+/);
-    if (args.length > 0 && !existsSync(server.command)) {
+    if (args.length > 0 && !program.includes('/') && !existsSync(server.command)) {
       const split = `command: ${show(program)}, args: ${JSON.stringify(args)}`;
       return new WorkerFaultError(`${text}; arguments go to \`args\`: ${split}`);
     }

@@ -1,5 +1,5 @@
 import { type Json, isObject } from '../core/text/json.js';
-import { headOf, show, visibleJson } from '../core/text/text.js';
+import { headOf, show, tailOf, visibleJson } from '../core/text/text.js';
 import { failureOf } from '../core/transcript/call-result.js';
 
 /** A call by its tool and its arguments. */
@@ -50,7 +50,7 @@ export function saidText(actual: Json, recorded: Json): string {
   const from = Math.max(one.length, other.length) > SHOWN ? Math.max(0, same - EQUAL) : 0;
   const shown = (of: { readonly by: string; readonly words: string } | null): string => {
     if (of === null) return 'nothing';
-    const cut = headOf(of.words.slice(from), SHOWN);
+    const cut = headOf(tailOf(of.words, of.words.length - from), SHOWN);
     const rest = from + cut.length < of.words.length ? '…' : '';
     return `${of.by}${visibleJson(`${from > 0 ? '…' : ''}${cut}${rest}`)}`;
   };

@@ -6,7 +6,7 @@ import {
   WorkflowExecutionAlreadyStartedError,
 } from '@temporalio/client';
 import { InputError, RefusedError } from '../core/errors.js';
-import { type Ask, type AskReceipt, contentDigest } from '../core/input/inbox.js';
+import { type Ask, type AskReceipt, otherMessageProblem } from '../core/input/inbox.js';
 import type { RunInput } from '../core/input/input.js';
 import { askProblem } from '../core/run/ask.js';
 import { visible } from '../core/state/summaries.js';
@@ -153,12 +153,6 @@ function delivered(
   const problem = otherMessageProblem(ask, digest);
   if (problem !== null) throw new InputError(problem);
   return { ...receipt, delivered: true, messageId: ask.id };
-}
-
-/** Returns why a message cannot have its id, or null. `digest`: of the one that the run has received under it. */
-export function otherMessageProblem(ask: Ask, digest: string | undefined): string | null {
-  if (digest === undefined || digest === contentDigest(ask)) return null;
-  return 'id: the run has received another message with this id, and this one was not delivered; give it an id of its own';
 }
 
 /** Lets the server record a message for a later worker. Rejects if there is no such open run. */

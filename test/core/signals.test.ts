@@ -33,6 +33,22 @@ describe('a message by signal', () => {
     expect(signaled(carried, ask)).toEqual(carried);
   });
 
+  test('with the id of another message is refused, so that it is not lost in silence', () => {
+    const revised = initialState({ ...unloadedConfig('a'), revised: true }, { open: true });
+    const first: Ask = { prompt: 'pay', args: { to: 'ann', at: 1 }, id: 'm' };
+    const known = signaled(revised, first);
+    expect(signaled(known, first, { ...first, args: { at: 1, to: 'ann' }, mode: 'steer' })).toEqual(
+      known,
+    );
+    const refused = signaled(known, { ...first, args: { to: 'bob' } }).inbox.refused;
+    expect(refused).toEqual([
+      { id: 'm', reason: expect.stringContaining('another message with this id') as string, at: 7 },
+    ]);
+    // A run that an earlier version began does not know what its messages said.
+    const earlier = signaled(open(), first);
+    expect(signaled(earlier, { ...first, args: { to: 'bob' } })).toEqual(earlier);
+  });
+
   test.each([
     [undefined, null, 'ask: expected an object, got undefined'],
     [null, null, 'ask: expected an object, got null'],

@@ -168,8 +168,8 @@ describe('a principal', () => {
     expect([context.status, context.body.error.code]).toEqual([403, 'forbidden']);
     expect((await desk.send(path(id, '/cancel'), { as: 'bob', body: {} })).status).toBe(200);
     await desk.client.result(id);
-    const ended = await desk.send(path(id, '/cancel'), { as: 'bob', body: {} });
-    expect([ended.status, ended.body.error.code]).toEqual([409, 'run_ended']);
+    // The answer to the first cancel may have been lost.
+    expect((await desk.send(path(id, '/cancel'), { as: 'bob', body: {} })).status).toBe(200);
     expect(desk.paid).not.toContain(23);
   });
 

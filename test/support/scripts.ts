@@ -64,6 +64,7 @@ export function config(
       ...given,
     },
     semantics: SEMANTICS,
+    revised: true,
     limits,
     price,
     searchAttributes: [],

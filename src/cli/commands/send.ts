@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { type SentMessage, askRun, otherMessageProblem, recordMessage } from '../../updates/ask.js';
+import { type SentMessage, askRun, recordMessage } from '../../updates/ask.js';
 import { hasLiveWorker } from '../../temporal/pollers.js';
 import { InputError, PerdureError, RefusedError } from '../../core/errors.js';
 import type { FollowTarget } from '../../history/follow-history.js';
 import { askProblem, askRefusal } from '../../core/run/ask.js';
-import { type Ask, repeatedReceipt } from '../../core/input/inbox.js';
+import { type Ask, otherMessageProblem, repeatedReceipt } from '../../core/input/inbox.js';
 import { mayAnswer, messageAnswer } from '../../core/requests/answer-by-message.js';
 import { SHOWN_DIGITS, commandLine } from '../../core/requests/commands.js';
 import type { Request } from '../../core/transcript/request.js';

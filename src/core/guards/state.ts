@@ -64,7 +64,7 @@ const attachedArtifact = fields<AttachedArtifact>({
 
 /** A message's id, its turn, and its digest, which states of older versions do not have. */
 const seen = shape<SeenMessage>(
-  'an id, a turn, and a digest',
+  'an id, a turn, and perhaps a digest',
   (value) =>
     Array.isArray(value) &&
     (value.length === 2 || (value.length === 3 && typeof value[2] === 'string')) &&
@@ -158,7 +158,7 @@ export const configShape = fields<RunConfig>({
   definition: definitionShape,
   semantics: optional(oneOf(SEMANTICS)),
   endsGrants: optional(yes),
-  messageDigests: optional(yes),
+  revised: optional(yes),
   limits: fields<EffectiveLimits>({ turn: limitSetShape, run: limitSetShape }),
   price: nullable(priceShape),
   highestPrice: optional(priceShape),

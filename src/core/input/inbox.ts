@@ -1,5 +1,5 @@
 import { utf8ToBytes } from '@noble/hashes/utils.js';
-import { type Json, type JsonObject, sha256Hex } from '../text/json.js';
+import { type Json, type JsonObject, canonicalJson, sha256Hex } from '../text/json.js';
 import type { Attachment, SuppliedMessage } from '../transcript/messages.js';
 import type { AttachedArtifact, TurnContext } from './turn-context.js';
 
@@ -170,7 +170,9 @@ export function contentDigest({
   messages,
 }: Pick<Ask, 'message' | 'prompt' | 'args' | 'input' | 'messages'>): string {
   const content = [message ?? '', prompt, args, input, messages].map((part) => part ?? null);
-  return sha256Hex(JSON.stringify(content)).slice(0, 16);
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it is sent as JSON
+  const sent = JSON.parse(JSON.stringify(content)) as Json;
+  return sha256Hex(canonicalJson(sent)).slice(0, 16);
 }
 
 /**
@@ -186,6 +188,12 @@ export const MAX_WAITING = { messages: 500, bytes: 512 * 1024 } as const;
 
 export function emptyInbox(): Inbox {
   return { waiting: [], seen: [], lastTurn: 0 };
+}
+
+/** Returns why a message cannot have its id, or null. `digest`: of the one that the run has received under it. */
+export function otherMessageProblem(ask: Ask, digest: string | undefined): string | null {
+  if (digest === undefined || digest === contentDigest(ask)) return null;
+  return 'id: the run has received another message with this id, and this one was not delivered; give it an id of its own';
 }
 
 /** Returns the turn of a message that was received before; null for a new one. */

@@ -16,7 +16,8 @@ function tooHigh(limits: Record<string, unknown>, path: string): string | null {
     if (found !== null) return found;
     const most = isLimitName(name) ? limitMaximum(name) : null;
     if (most !== null && typeof limit === 'number' && limit > most.amount) {
-      return `${at}: expected at most ${most.text}, or null for none, got ${limit}`;
+      const none = path.startsWith('limits') ? ', or null for none' : '';
+      return `${at}: expected at most ${most.text}${none}, got ${limit}`;
     }
   }
   return null;

@@ -52,7 +52,7 @@ export function updateEvents(state: RunState, update: Update): readonly RunEvent
   if (!isDecision(update.name) || decidedBefore(state.decisions, update.id) !== undefined)
     return [];
   // It changes nothing, so it is no decision.
-  const isPaused = state.paused && !keepsEarlierMeaning(state, update);
+  const isPaused = state.paused && state.config.revised === true;
   if (update.name === 'pause' && isPaused) return [];
   // Each decision is recorded separately when it takes effect.
   if (update.name === 'resolve') return decisionsMade(state, decisionsIn(update), update);

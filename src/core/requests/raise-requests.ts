@@ -25,8 +25,10 @@ export function limitRequest(state: RunState, reason: StopReason, at: number): N
   if (state.turn.limitKept || reason === 'no_progress' || reason === 'denied') return null;
   const limit = reached(state, reason, at);
   const { scope } = limitOf(state, { limit, raisedAt: at });
-  const why = `the limit "${limitWords({ name: reason, ...(scope && { scope }) })}" was reached`;
-  return { kind: 'limit', why, raisedAt: at, limit };
+  const word = state.config.revised
+    ? limitWords({ name: reason, ...(scope && { scope }) })
+    : reason;
+  return { kind: 'limit', why: `the limit "${word}" was reached`, raisedAt: at, limit };
 }
 
 /** Returns what the digest of a request covers, which may therefore not change. */

@@ -10,6 +10,7 @@ import {
   findTurnOfMessage,
   inboxProblem,
   jsonLength,
+  otherMessageProblem,
   repeatedReceipt,
 } from '../input/inbox.js';
 import {
@@ -279,6 +280,9 @@ export function acceptSignal(
       return refused('id: expected an id, which a message by signal needs, got none');
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked field by field above
     const ask = value as Ask;
+    const repeated = repeatedReceipt(state.inbox, id);
+    const other = otherMessageProblem(ask, repeated?.digest);
+    if (other !== null) return refused(other);
     const refusal = askRefusal(state, ask, { id, now: at, earlier, recorded: true });
     return refusal === null ? acceptMessage(state, ask, id, earlier) : refused(refusal.message);
   } catch {

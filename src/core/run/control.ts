@@ -67,7 +67,8 @@ export function recordVerdict(
 /** Keeps a call that can be undone. */
 export function undoEnabled(state: RunState, { kept, at }: EventOf<'undo-enabled'>): RunState {
   const executed = { turn: state.turn.number, step: stepsOf(state), at };
-  return { ...state, kept: withKept(state.kept, withExecuted(kept, executed)) };
+  const known = state.config.revised ? withExecuted(kept, executed) : kept;
+  return { ...state, kept: withKept(state.kept, known) };
 }
 
 /** Stores what the tool of a call that a person may undo gets. */
@@ -98,8 +99,8 @@ export function editCall(
 export function applyControlEvent(state: RunState, event: PersonEvent | SegmentEvent): RunState {
   switch (event.type) {
     case 'message-received': {
-      const { messageDigests } = state.config;
-      return { ...state, inbox: addMessage(state.inbox, event.message, messageDigests) };
+      const { revised } = state.config;
+      return { ...state, inbox: addMessage(state.inbox, event.message, revised) };
     }
     case 'message-refused':
       return { ...state, inbox: addRefusal(state.inbox, event.refused) };

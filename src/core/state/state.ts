@@ -156,8 +156,12 @@ export interface RunConfig {
    * a version loaded it that let them hold on.
    */
   readonly endsGrants?: true;
-  /** The inbox remembers what messages say. Absent in a run that an earlier version began. */
-  readonly messageDigests?: true;
+  /**
+   * The run records digests of its messages, no pause that changes nothing, the scope of a limit that it
+   * asks to raise, and when a call that can be undone was executed. Absent in a run that an earlier
+   * version began.
+   */
+  readonly revised?: true;
   readonly limits: EffectiveLimits;
   /** Null if the model's price is unknown. */
   readonly price: ModelPrice | null;
@@ -199,7 +203,7 @@ export function keepsEarlierMeaning(
 
 /** Whether a run denies its requests itself, because no person decides about them. */
 export function decidesItself(state: Pick<RunState, 'config' | 'unattended'>): boolean {
-  return state.unattended === 'deny' && !keepsEarlierMeaning(state, {});
+  return state.unattended === 'deny' && state.config.revised === true;
 }
 
 /** Default heartbeat timeout in ms: how soon the server notices that a worker has died. */
