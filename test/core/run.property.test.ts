@@ -239,6 +239,19 @@ describe('an open run, whatever people do, and wherever its segments end', () =>
       { numRuns: 400 },
     );
   });
+
+  test('counts no fewer tokens than none if the provider counted fewer than the estimate of what it refuses', async () => {
+    const usage = { inputTokens: 10, outputTokens: 5, cachedTokens: 0 };
+    const pay = { name: 'pay', arguments: '{}', digest: sha256Hex('{}') };
+    const called = (...calls: readonly (typeof pay)[]): ModelEnd => ({
+      type: 'replied',
+      reply: { text: '', calls, finish: 'calls', usage },
+    });
+    const refused: ModelEnd = { type: 'replied', reply: { text: '', finish: 'refused', usage } };
+    const ends = [called(pay), called(pay, pay, pay), refused];
+    const limits = { segmentSteps: 1, window: 250, toolCalls: 'parallel' } as const;
+    expectSums(await play({ deeds: [[]], replies: ends, ...limits }));
+  });
 });
 
 function expectOnceInTurn({ accepted, messages, turns, outcome }: Played): void {

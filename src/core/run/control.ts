@@ -225,7 +225,7 @@ function withNewestAgent(state: RunState, config: RunConfig | null): RunState {
       ...(window !== undefined && { window }),
     },
     transcript: { ...transcript, tokens: transcript.tokens + grown },
-    compaction: { ...compaction, promptTokens: compaction.promptTokens + grown },
+    compaction: { ...compaction, promptTokens: Math.max(0, compaction.promptTokens + grown) },
   };
 }
 

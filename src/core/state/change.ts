@@ -57,7 +57,8 @@ export function leaveOut(state: RunState, part: RefusedPart): RunState {
       : markRefused(transcript, (message, index) =>
           index >= from && isFromOutside(message) ? 'message' : undefined,
         );
-  const promptTokens = compaction.promptTokens + next.tokens - transcript.tokens;
+  // The provider may have counted fewer tokens than the estimate of what leaves.
+  const promptTokens = Math.max(0, compaction.promptTokens + next.tokens - transcript.tokens);
   return { ...state, transcript: next, compaction: { ...compaction, promptTokens } };
 }
 
