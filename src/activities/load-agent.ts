@@ -82,7 +82,7 @@ interface ServerTools {
   readonly tools: readonly ToolDefinition[];
   /** The servers that the run works without. */
   readonly left: readonly McpOmission[];
-  /** The server, if nobody has accepted any of its tools; absent otherwise. */
+  /** The server, when none of its tools has been accepted; absent otherwise. */
   readonly unaccepted?: readonly McpOmission[];
   /** What the server lists; empty if it is left out. */
   readonly listings: readonly ServerListing[];

@@ -76,7 +76,7 @@ async function singleRequest(request: Request): Promise<Request> {
       'body: expected one JSON-RPC message, got a list; send each in a request of its own',
     );
   }
-  // The SDK would change large numbers in the arguments without a word. What is no JSON, it refuses itself.
+  // The SDK would change large numbers in the arguments without a word. It rejects invalid JSON itself.
   const json = parseForeignJson(text);
   if (!json.ok && json.isJson) throw new InputError(`body: ${json.problem}`);
   return request;

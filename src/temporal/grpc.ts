@@ -58,8 +58,12 @@ export function unreachable(address: string, cause: unknown, tried?: string): No
   );
 }
 
+const NO_REASON = /^No connection established\. Last error: null/;
+
 function reasonOf(error: unknown): string {
   const inner = error instanceof Error && isGrpcServiceError(error.cause) ? error.cause : error;
+  // While gRPC waits before it connects again, it no longer says why it could not connect.
+  if (isGrpcServiceError(inner) && NO_REASON.test(inner.details)) return 'it accepts no connection';
   if (isGrpcServiceError(inner)) return inner.details || inner.message;
   return inner instanceof Error ? inner.message : String(inner);
 }

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openClient } from '../../src/client/create-client.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import { NoServerError, NotDeliveredError } from '../../src/core/errors.js';
+import { unreachable } from '../../src/temporal/grpc.js';
 
 /** Nothing listens there: the port is reserved. */
 const ADDRESS = '127.0.0.1:1';
@@ -94,6 +95,18 @@ describe('at a server that does not answer', () => {
     expect(Object.keys(SCHEDULES).toSorted()).toEqual(Object.keys(client.schedule).toSorted());
   });
 
+  test('that gives no reason is said in plain words', () => {
+    const details = 'No connection established. Last error: null. Resolution note: ';
+    const error = Object.assign(new Error(`14 UNAVAILABLE: ${details}`), {
+      code: 14,
+      details,
+      metadata: {},
+    });
+    expect(unreachable(ADDRESS, error).message).toContain(
+      `no Temporal server answers at ${ADDRESS} (it accepts no connection). Start it`,
+    );
+  });
+
   const all = [
     ...Object.entries(CALLS),
     ...Object.entries(SCHEDULES).map(([name, call]) => [`schedule.${name}`, call] as const),
@@ -103,7 +116,7 @@ describe('at a server that does not answer', () => {
     const error = await failureOf(call);
     if (NotDeliveredError.isInstance(error)) {
       expect(error.message).toMatch(
-        /^no Temporal server answers at 127\.0\.0\.1:1 \((?:.+ECONNREFUSED|No connection established)/,
+        /^no Temporal server answers at 127\.0\.0\.1:1 \((?:.+ECONNREFUSED|it accepts no connection\))/,
       );
       expect(error.message).toMatch(/Start it, or name another one .+\. It /);
       return;

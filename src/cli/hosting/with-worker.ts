@@ -75,7 +75,7 @@ export interface HostedWorker {
 interface HostedFor {
   readonly taskQueue: string;
   readonly agent?: string;
-  /** Whether to fail if there is no worker and this command may not host one; default: wait for one. */
+  /** Fail if no worker is running and this command may not host one. Default: wait for a worker. */
   readonly isNeeded?: boolean;
 }
 

@@ -14,7 +14,7 @@ export function uiLink({ uiUrl, namespace }: ServerHandle, id: string): string |
 
 /**
  * Prints the link to the run's page in the console, which this process serves until the command ends.
- * Returns false if the console is not served. `rests`: the command ends at once, so there is no link.
+ * Returns false if the console is not served. `rests`: the command ends at once, so it prints no link.
  */
 export async function noteConsole(
   context: Pick<CliContext, 'console' | 'note'>,

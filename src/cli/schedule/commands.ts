@@ -155,7 +155,7 @@ interface ScheduleTarget {
   readonly id: string;
   /** The run that gets its messages. */
   readonly to: string;
-  /** The agent that a firing starts if there is no such run; null if it starts none. */
+  /** The agent that a firing starts when the run does not exist; null: it starts nothing. */
   readonly agent: string | null;
 }
 

@@ -59,7 +59,7 @@ export function changedOptions(
   const merged = {
     ...present,
     ...((cron ?? every) != null && { cron: undefined, every: undefined }),
-    // It names who starts runs, and was recorded with the agent, often without being given.
+    // The name of whoever starts the runs. It is recorded with the agent, even when no one passed it.
     ...(changes.agent === null && { by: undefined }),
     ...Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined)),
     id: present.id,

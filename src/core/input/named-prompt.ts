@@ -316,7 +316,7 @@ function editDistance(from: string, to: string): number {
 /** Fields that only perdure itself gives. */
 const INTERNAL = 'contextBlob turnContext depth budget fork called door requesters'.split(' ');
 
-/** Returns what is wrong with a field that does not exist, without the fields that nobody else gives. */
+/** Returns the error for an unknown field. It lists only the public fields. */
 export function unknownField(input: string, field: string, known: readonly string[]): string {
   const names = known.filter((name) => !INTERNAL.includes(name));
   const [meant = ''] = nearest(field.slice(0, 100), names);

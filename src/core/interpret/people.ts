@@ -51,7 +51,7 @@ export function updateEvents(state: RunState, update: Update): readonly RunEvent
   if (update.name === 'ask') return messageEvents(state, update);
   if (!isDecision(update.name) || decidedBefore(state.decisions, update.id) !== undefined)
     return [];
-  // It changes nothing, so it is no decision.
+  // A pause of a paused run changes nothing, so it is not recorded.
   const isPaused = state.paused && state.config.revised === true;
   if (update.name === 'pause' && isPaused) return [];
   // Each decision is recorded separately when it takes effect.
