@@ -1,69 +1,17 @@
 import { randomUUID } from 'node:crypto';
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import {
-  afterAll,
-  afterEach,
-  beforeAll,
-  describe,
-  expect,
-  inject,
-  onTestFinished,
-  test,
-  vi,
-} from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import type { ScheduleDetails, ScheduleRow } from '../../src/client/schedule/view.js';
-import { createProgram } from '../../src/cli/program.js';
-import { runInProcess, type CommandOutput } from '../support/in-process.js';
-import { clientOf } from '../support/clerk.js';
-import { createRig, type Rig } from '../support/rig.js';
+import type { Rig } from '../support/rig.js';
+import { scheduleCommands } from '../support/schedule-commands.js';
 
-const address = inject('temporalAddress');
 const WITHIN = { timeout: 20_000, interval: 50 };
 let rig: Rig;
 let client: PerdureClient;
-/** A configuration with one agent, `files`. */
 let ofFiles: string;
-const created: string[] = [];
-
-beforeAll(async () => {
-  rig = await createRig();
-  client = await clientOf(rig);
-  ofFiles = join(rig.home, 'files.config.mjs');
-  const agent = "defineAgent({ name: 'files', instructions: 'x', model: 'demo' })";
-  await writeFile(
-    ofFiles,
-    `import { defineAgent, defineConfig } from 'perdure';\nexport default defineConfig({ agents: [${agent}] });\n`,
-  );
+const { created, perdure, perdureWith } = scheduleCommands((desk) => {
+  ({ rig, client, ofFiles } = desk);
 });
-afterEach(async () => {
-  for (const id of created.splice(0)) await client.schedule.delete(id).catch(() => undefined);
-});
-afterAll(async () => {
-  await client.disconnect();
-  await rig.close();
-});
-
-/** Parses a command line as the program does, and runs its command in this process. */
-async function perdure(...args: readonly string[]): Promise<CommandOutput> {
-  return await perdureWith(false, ...args);
-}
-
-async function perdureWith(
-  config: string | false,
-  ...args: readonly string[]
-): Promise<CommandOutput> {
-  const place = { address, home: rig.home, taskQueue: rig.taskQueue, config };
-  let output: CommandOutput | undefined;
-  const program = createProgram(async (command, entry, options) => {
-    const { json } = entry.optsWithGlobals<{ json?: boolean }>();
-    output = await runInProcess(command, options, { ...place, ...(json && { json }) });
-  });
-  await program.parseAsync([...args], { from: 'user' });
-  if (output === undefined) throw new Error('no command ran');
-  return output;
-}
 
 /** Creates a schedule that does not fire by itself during a test. */
 async function create(...rest: readonly string[]): Promise<string> {
