@@ -216,7 +216,7 @@ const attemptTime = duration({ maxMs: 60 * 60_000, range: 'at most 1 hour' });
 const retention = duration({
   minMs: 60 * 60_000,
   maxMs: MAX_DURABLE_MS,
-  range: 'at least 1 hour, at most 100 years',
+  range: 'at least 1 hour, at most 36500 days',
 });
 
 const agentName = z

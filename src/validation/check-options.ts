@@ -331,7 +331,7 @@ export function timerDurationFrom(minMs: number, least?: string): z.ZodType<numb
 }
 
 /** A duration that a run measures, and not a timer of the worker: a server takes no longer timer. */
-export const durableDuration = duration({ maxMs: MAX_DURABLE_MS, range: 'at most 100 years' });
+export const durableDuration = duration({ maxMs: MAX_DURABLE_MS, range: 'at most 36500 days' });
 
 /** The fields that a value may have, and the types of those that can be checked. */
 interface NamedFields {

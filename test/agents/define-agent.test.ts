@@ -106,7 +106,7 @@ describe('defineAgent', () => {
     [{ compaction: { keep: 1 } }, 'compaction.keep: expected number to be <1, got 1'],
     [
       { retention: '59 minutes' },
-      'agent "a": retention: expected a whole number of ms or words such as "30 seconds" or "2 days", got "59 minutes"; at least 1 hour, at most 100 years',
+      'agent "a": retention: expected a whole number of ms or words such as "30 seconds" or "2 days", got "59 minutes"; at least 1 hour, at most 36500 days',
     ],
     [{ retention: '101 years' }, 'retention: expected a whole number of ms'],
     [{ retention: 0 }, 'retention: expected a whole number of ms'],

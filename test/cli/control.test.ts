@@ -292,7 +292,7 @@ describe('limits', () => {
     [['--add', 'run.steps=1e20'], 'Expected at most 9007199254740991, got 1e20'],
     [
       ['--limit', 'wall=9999999h'],
-      'Expected at most 100 years, or none for no limit, got 9999999h.',
+      'Expected at most 36500 days, or none for no limit, got 9999999h.',
     ],
     [['--limit', 'run.tokens=1.5'], 'Expected a positive whole number, or none for no limit, got '],
     [['--limit', 'cost-usd=-1'], 'Expected a positive number, or none for no limit, got -1.'],

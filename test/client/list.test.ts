@@ -29,10 +29,16 @@ async function start(suffix: string, tags?: readonly string[]): Promise<string> 
  */
 const ours = { agent, idPrefix: prefix };
 
+/** Whether a row is of these tests: a list also has runs of others of which the agent cannot be read. */
+const isOurs = ({ id }: { readonly id: string }): boolean => id.startsWith(prefix);
+
 /** Returns the last parts of the ids of a page, in the order of the alphabet. */
 async function found(filter: Partial<ListFilter>): Promise<readonly string[]> {
   const { rows } = await client.list({ ...ours, ...filter });
-  return rows.map(({ id }) => id.split('-').at(-1) ?? '').toSorted();
+  return rows
+    .filter(isOurs)
+    .map(({ id }) => id.split('-').at(-1) ?? '')
+    .toSorted();
 }
 
 /** Returns the pages of a list, and checks that none has more rows than the limit. */
@@ -158,7 +164,8 @@ describe('an invalid filter', () => {
 });
 
 test('a list without a limit is a page, and a server that does not answer is an error with a code', async () => {
-  expect((await client.list({ agent, limit: undefined })).rows).toHaveLength(5);
+  const { rows } = await client.list({ agent, limit: undefined });
+  expect(rows.filter(isOurs)).toHaveLength(5);
   const connection = Connection.lazy({ address: '127.0.0.1:1', connectTimeout: 200 });
   const unreachable = new Client({ connection });
   await using stranger = await createClient({ client: unreachable, home: rig.home });

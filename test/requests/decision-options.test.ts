@@ -226,7 +226,7 @@ describe('the prompt', () => {
       'expected at most 9007199254740991, got 99999999999999999999',
     );
     const wall = approval({ ...raises, limit: { name: 'wallMs', used: 5, limit: 5 } });
-    expect(readNamed('raise 9999999h', wall)).toBe('expected at most 100 years, got 9999999h');
+    expect(readNamed('raise 9999999h', wall)).toBe('expected at most 36500 days, got 9999999h');
     // The fields of a form are asked for, and a plan has words of its own.
     const form = { type: 'object', properties: { count: { type: 'integer' } } };
     expect(readNamed('answer 3', approval({ decisions, form }))).toBeNull();

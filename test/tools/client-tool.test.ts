@@ -52,7 +52,7 @@ describe('a tool without execute', () => {
     [{ effect: 'keyed', undo: () => undefined }, 'undo: expected none without `execute`'],
     [
       { expires: 0 },
-      'expires: expected a whole number of ms or words such as "30 seconds" or "2 days", got 0; at most 100 years',
+      'expires: expected a whole number of ms or words such as "30 seconds" or "2 days", got 0; at most 36500 days',
     ],
     [{ output: z.date() }, 'output'],
     [{ expires: 5, execute: () => 1 }, 'expires: expected only without `execute`'],

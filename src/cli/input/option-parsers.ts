@@ -38,7 +38,7 @@ export function parseDurationOption(text: string): number {
   const unit = UNIT_OF[text.trim().toLowerCase().replace(/^@/, '')];
   const meant = unit === undefined ? '' : ` for "${text.trim()}", write ${unit}.`;
   throw new InvalidArgumentError(
-    `Expected a duration of at most 100 years, such as 30s, "90 min", 2h, or "3 days"${meant === '' ? '.' : `;${meant}`}`,
+    `Expected a duration of at most 36500 days, such as 30s, "90 min", 2h, or "3 days"${meant === '' ? '.' : `;${meant}`}`,
   );
 }
 

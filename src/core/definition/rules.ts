@@ -249,7 +249,7 @@ function ruleProblem(rule: unknown, at: string): string | null {
     return `${at}.then: expected allow, ask, or deny, got ${show(then)}`;
   }
   if (expires !== undefined && !isExpiry(expires)) {
-    return `${at}.expires: expected a whole number of ms or words such as "2 days", got ${show(expires)}; at most 100 years`;
+    return `${at}.expires: expected a whole number of ms or words such as "2 days", got ${show(expires)}; at most 36500 days`;
   }
   const unasked = rule['deciders'] !== undefined || expires !== undefined;
   if (then !== 'ask' && unasked) {

@@ -168,8 +168,15 @@ export function contentDigest({
   args,
   input,
   messages,
-}: Pick<Ask, 'message' | 'prompt' | 'args' | 'input' | 'messages'>): string {
-  const content = [message ?? '', prompt, args, input, messages].map((part) => part ?? null);
+  attachments = [],
+  artifacts = [],
+}: Pick<
+  Ask,
+  'message' | 'prompt' | 'args' | 'input' | 'messages' | 'attachments' | 'artifacts'
+>): string {
+  const words = [message ?? '', prompt, args, input, messages].map((part) => part ?? null);
+  const attached = [...attachments, ...artifacts];
+  const content = attached.length === 0 ? words : [...words, attached];
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it is sent as JSON
   const sent = JSON.parse(JSON.stringify(content)) as Json;
   return sha256Hex(canonicalJson(sent)).slice(0, 16);

@@ -31,7 +31,7 @@ export function limitMaximum(
     case 'money':
       return null;
     case 'time':
-      return { amount: MAX_DURABLE_MS, text: '100 years' };
+      return { amount: MAX_DURABLE_MS, text: '36500 days' };
     default:
       return { amount: Number.MAX_SAFE_INTEGER, text: String(Number.MAX_SAFE_INTEGER) };
   }
@@ -66,7 +66,7 @@ export function checkRecordedLimits(value: unknown, path: string): string | null
 
 function wallProblem({ wall, wallMs }: Record<string, unknown>, at: string): string {
   if (wallMs === undefined && typeof wall === 'string' && readDuration(wall) !== null) {
-    return `${at}: expected at most 100 years, got ${show(wall)}`;
+    return `${at}: expected at most 36500 days, got ${show(wall)}`;
   }
   return wallMs === undefined
     ? `${at}: expected whole milliseconds or words such as "5 minutes", got ${show(wall)}`
