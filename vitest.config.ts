@@ -27,7 +27,6 @@ export default defineConfig({
   test: {
     // The SDK's native module does not support worker threads.
     pool: 'forks',
-    maxWorkers: 6,
     sequence: { sequencer: LongestFirst },
     testTimeout: 120_000,
     hookTimeout: 120_000,
@@ -35,11 +34,24 @@ export default defineConfig({
     expect: { poll: { timeout: 40_000 } },
     reporters: ['default', './test/support/count-reporter.ts'],
     projects: [
-      { extends: true, test: { name: 'pure', include: PURE, isolate: false } },
+      {
+        extends: true,
+        test: {
+          name: 'pure',
+          include: PURE,
+          isolate: false,
+          // They rarely wait, and each process loads all modules anew.
+          maxWorkers: 3,
+          sequence: { groupOrder: 1 },
+        },
+      },
       {
         extends: true,
         test: {
           name: 'server',
+          // They wait for servers and processes most of the time.
+          maxWorkers: 6,
+          sequence: { groupOrder: 0 },
           // A race between a test and a busy server is reported, and does not hide the other results.
           retry: 1,
           // A separate process for each file would cost 1.5 s of CPU time.
