@@ -13,18 +13,42 @@ import {
 } from './divergence.js';
 import {
   type FactOf,
-  type Placed,
   type RecordedFact,
   type RecordedRun,
   type Recording,
+  factsOf,
   subjectOf,
 } from './recording.js';
 
-type DecisionFact = FactOf<'decision'>;
+/** A decision, or a message that decided. */
+type DecisionFact = FactOf<'decision' | 'message'>;
 
 /** A recorded decision, and whether the rerun has asked for it. */
-export interface PlacedDecision extends Placed<'decision'> {
+export interface PlacedDecision {
+  readonly run: RecordedRun;
+  readonly fact: DecisionFact;
   isUsed: boolean;
+}
+
+/** Returns the decisions of all runs, in the order in which they were made. */
+export function decisionsOf(recording: Recording): readonly PlacedDecision[] {
+  const all = [...factsOf(recording, 'decision'), ...factsOf(recording, 'message')];
+  return all
+    .flatMap(({ run, fact }) => (isDecisionFact(fact) ? [{ run, fact, isUsed: false }] : []))
+    .toSorted((one, other) => one.fact.at - other.fact.at);
+}
+
+/** A message that names a request decides about it: the run refuses any other. */
+export function isDecisionFact(fact: RecordedFact): fact is DecisionFact {
+  if (fact.type === 'message') return fact.about !== undefined || isObject(fact.message.answers);
+  return fact.type === 'decision';
+}
+
+/** Returns the id of the request that was decided, if the decision names it. */
+export function requestOf(fact: DecisionFact): string | undefined {
+  if (fact.type === 'decision') return fact.decision.request;
+  const { answers } = fact.message;
+  return typeof answers === 'object' ? answers.request : undefined;
 }
 
 /** What the agent asks for by its rules, tools, and limits, and not because of what went wrong. */
@@ -42,9 +66,7 @@ export function unasked(decisions: readonly PlacedDecision[]): Divergence | null
     // Of several decisions about one request, only one closed it.
     const isClosed = decisions.some(
       (other) =>
-        other.isUsed &&
-        other.run.id === run.id &&
-        other.fact.decision.request === fact.decision.request,
+        other.isUsed && other.run.id === run.id && requestOf(other.fact) === requestOf(fact),
     );
     return !isClosed && !run.facts.some(isNotRerun);
   });
@@ -146,7 +168,8 @@ export function wasLeftUndecided(request: Request, run: RecordedRun | undefined)
 }
 
 /** Whether a decision was made about a request like this one: for another one, consent is not known. */
-export function isAbout(request: Request, { decision: made, about }: DecisionFact): boolean {
-  if (about === undefined) return made.request === request.id;
+export function isAbout(request: Request, fact: DecisionFact): boolean {
+  const { about } = fact;
+  if (about === undefined) return requestOf(fact) === request.id;
   return canonicalJson({ ...about }) === canonicalJson({ ...subjectOf(request) });
 }

@@ -102,7 +102,12 @@ const fact = tagged<RecordedFact, 'type'>('type', {
       message: text,
     }),
   }),
-  message: fields({ at: time, type: oneOf('message'), message: ask }),
+  message: fields<FactOf<'message'>>({
+    at: time,
+    type: oneOf('message'),
+    message: ask,
+    about: optional(aboutShape),
+  }),
   decision: fields<FactOf<'decision'>>({
     at: time,
     type: oneOf('decision'),

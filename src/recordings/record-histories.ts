@@ -1,6 +1,7 @@
 import type { AgentDefinition } from '../core/definition/definition.js';
 import { definitionShape } from '../core/guards/definition.js';
 import { isReadsResult, isReply, isToolResult } from '../core/guards/recorded.js';
+import { messageAnswer } from '../core/requests/answer-by-message.js';
 import { openRequest, openRequests } from '../core/requests/open-requests.js';
 import type { Ask } from '../core/input/inbox.js';
 import type { RunInput } from '../core/input/input.js';
@@ -10,7 +11,7 @@ import { type Json, isObject, textField } from '../core/text/json.js';
 import { decisionShape, isCall } from '../core/transcript/message-shapes.js';
 import { type Message, parseCallId } from '../core/transcript/messages.js';
 import { findCall } from '../core/transcript/transcript.js';
-import type { Decision } from '../core/transcript/request.js';
+import type { Decision, Request } from '../core/transcript/request.js';
 import type { HistoryEvent } from '../history/history-event.js';
 import {
   type Projection,
@@ -151,9 +152,9 @@ function factsIn(
         admitted.set(event.updateId, event.request);
         return [];
       case 'update':
-        return received(run, at, event.request ?? admitted.get(event.updateId));
+        return received({ run, undecided }, at, event.request ?? admitted.get(event.updateId));
       case 'signal':
-        return received(run, at, event);
+        return received({ run, undecided }, at, event);
       case 'child-started':
         return [{ at, type: 'called', call: event.call, run: event.child }];
       case 'cancel-requested':
@@ -173,9 +174,6 @@ function factsIn(
   const all = events.flatMap((event) => {
     if (ENDING.has(event.type)) noteOpen();
     const facts = toFacts(event);
-    for (const fact of facts) {
-      if (fact.type === 'decision') undecided.delete(fact.decision.request);
-    }
     run.push(event);
     return facts;
   });
@@ -217,9 +215,9 @@ function inlineResults(
   });
 }
 
-/** `run`: as it was just before. */
+/** `run`: as it was just before. Removes from `undecided` what a message or a decision decides. */
 function received(
-  run: Projector,
+  { run, undecided }: { readonly run: Projector; readonly undecided: Map<string, RecordedRequest> },
   at: number,
   request: { readonly name: string; readonly input: unknown } | undefined,
 ): readonly RecordedFact[] {
@@ -227,7 +225,11 @@ function received(
   const { name, input } = request;
   if (name === 'ask' || name === 'message') {
     // A run refuses any other message that a signal brings.
-    return isAsk(input) ? [{ at, type: 'message', message: input }] : [];
+    if (!isAsk(input)) return [];
+    const decided = decidedBy(run, input);
+    if (decided === undefined) return [{ at, type: 'message', message: input }];
+    undecided.delete(decided.id);
+    return [{ at, type: 'message', message: input, about: subjectOf(decided) }];
   }
   // The update takes one decision or a list.
   const decisions: readonly unknown[] = Array.isArray(input) ? input : [input];
@@ -235,12 +237,23 @@ function received(
     const { state } = run.view();
     return decisions.map((decision) => {
       const { request: id } = decision;
+      undecided.delete(id);
       const open = state === null ? undefined : openRequest(state, { id, run: '' });
       const about = open === undefined ? {} : { about: subjectOf(open) };
       return { at, type: 'decision', decision, ...about };
     });
   }
   return [{ at, type: 'control', name, input: toJson(input) }];
+}
+
+/** Returns the request that a message decides about. */
+function decidedBy(run: Projector, message: Ask): Request | undefined {
+  const { state } = run.view();
+  if (state === null) return undefined;
+  const answer = messageAnswer(state, message, { now: null, recorded: true });
+  return answer.type === 'decides'
+    ? openRequest(state, { id: answer.work.request.id, run: '' })
+    : undefined;
 }
 
 function isAsk(value: unknown): value is Ask {

@@ -1,4 +1,5 @@
 import type { Limits } from '../core/definition/definition.js';
+import type { Ask } from '../core/input/inbox.js';
 import { type Json, isObject, sha256Hex } from '../core/text/json.js';
 import type { Request } from '../core/transcript/request.js';
 import type { MemoryOptions } from '../memory/run-in-memory.js';
@@ -14,7 +15,14 @@ import {
   send,
   setRunLimits,
 } from '../testing/actions.js';
-import { type PlacedDecision, isAbout, undecided, wasLeftUndecided } from './decided-requests.js';
+import {
+  type PlacedDecision,
+  isAbout,
+  isDecisionFact,
+  requestOf,
+  undecided,
+  wasLeftUndecided,
+} from './decided-requests.js';
 import type { Found } from './divergence.js';
 import {
   type FactOf,
@@ -73,7 +81,7 @@ export function recordedScript(
     const runId = idOf(asking);
     const open = decisions.filter(({ run, isUsed }) => !isUsed && run.id === runId);
     const same = open.filter(({ fact }) => isAbout(request, fact));
-    const next = same.find(({ fact }) => fact.decision.request === request.id) ?? same[0];
+    const next = same.find(({ fact }) => requestOf(fact) === request.id) ?? same[0];
     const recorded = recording.runs.find(({ id }) => id === runId);
     if (next === undefined) {
       // After a divergence, requests are its consequences.
@@ -88,6 +96,7 @@ export function recordedScript(
     const earlier = take(received.find((one) => waits(one) && isBefore(one, next)));
     if (earlier !== undefined) return earlier;
     next.isUsed = true;
+    if (next.fact.type === 'message') return answering(next.fact.message, request);
     const { request: _request, digest: _digest, patched: _patched, ...made } = next.fact.decision;
     return decision(made);
   };
@@ -140,7 +149,7 @@ function receivedBy(
   let last = 0;
   for (const [index, fact] of root.facts.entries()) {
     if (fact.type === 'reply') last = replies.indexOf(fact) + 1;
-    const action = actionOf(fact);
+    const action = isDecisionFact(fact) ? null : actionOf(fact);
     if (action === null) continue;
     if (fact.type === 'message' && fact.message.mode === 'steer') {
       // A message that comes during a call joins the prompt of the next one.
@@ -174,14 +183,21 @@ function isCancel({ type }: RecordedFact): boolean {
 /** Returns what someone did; null for any other fact. */
 function actionOf(fact: RecordedFact): Action | null {
   if (fact.type === 'cancel') return cancelRun();
-  if (fact.type === 'message') {
-    const { sentAt: _sentAt, ...message } = fact.message;
-    return send(message);
-  }
+  if (fact.type === 'message') return sendAgain(fact.message);
   if (fact.type !== 'control') return null;
   if (fact.name === 'close') return closeRun();
   if (fact.name === 'cancelTurn') return cancelTurn();
   return fact.name === 'setLimits' ? setRunLimits(limitsIn(fact.input)) : null;
+}
+
+function sendAgain({ sentAt: _sentAt, ...message }: Ask): Action {
+  return send(message);
+}
+
+/** Sends a message that decides, for the request as the rerun has raised it. */
+function answering(message: Ask, { id: request, digest }: Request): Action {
+  const isBound = typeof message.answers === 'object';
+  return sendAgain({ ...message, ...(isBound && { answers: { request, digest } }) });
 }
 
 /** Returns the number of the last model call before a message of the transcript; null if it has none. */

@@ -47,7 +47,12 @@ export type RecordedFact = { readonly at: number } & (
       readonly input: Json;
       readonly error: { readonly type: string; readonly message: string };
     }
-  | { readonly type: 'message'; readonly message: Ask }
+  | {
+      readonly type: 'message';
+      readonly message: Ask;
+      /** What the message decided about; absent if it decided nothing. */
+      readonly about?: RecordedRequest;
+    }
   | {
       readonly type: 'decision';
       readonly decision: Decision;

@@ -20,7 +20,7 @@ import {
   firstDifference,
   requestOrEarlier,
 } from './divergence.js';
-import { placedRequest, unasked } from './decided-requests.js';
+import { decisionsOf, placedRequest, unasked } from './decided-requests.js';
 import { recordEvents } from './record-histories.js';
 import { recordedAgent } from './recorded-agent.js';
 import { candidateModel, factsOfModel, recordedModel } from './recorded-model.js';
@@ -31,7 +31,6 @@ import {
   type RecordedRun,
   type Recording,
   createRecording,
-  factsOf,
   keysOf,
   withKeys,
 } from './recording.js';
@@ -121,7 +120,7 @@ export async function rerun(recording: Recording, options: RerunOptions = {}): P
     model === undefined
       ? recordedModel(recording, { found, current })
       : candidateModel(await modelFrom(model), found);
-  const decisions = factsOf(recording, 'decision').map((placed) => ({ ...placed, isUsed: false }));
+  const decisions = decisionsOf(recording);
   const { options: scripted, moments } = recordedScript(recording, root, {
     found,
     decisions,

@@ -121,6 +121,14 @@ describe('a recorded decision is made again in the rerun', () => {
     await expectSame(run, free, [{ as: 'approve', by: 'ann', door: 'mcp' }], 'paid 4');
   });
 
+  test('of a message that names the request', async () => {
+    const run = await start('payer', 'pay 7');
+    const [request] = await pending(run, 1);
+    const answers = { request: request?.id ?? '', digest: request?.digest ?? '' };
+    await desk.client.send(run, { message: 'yes', answers, by: 'ann' });
+    await expectSame(run, free, [], 'paid 7');
+  });
+
   test('of useChat', async () => {
     const id = randomUUID();
     const chat = new UiChat(desk.url, { agent: 'payer', id, key: keyOf('ann') });
