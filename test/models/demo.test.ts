@@ -244,6 +244,20 @@ describe('a tool that the question names in quotes', () => {
   });
 });
 
+it('answers with the results of its calls after a message that only approved one', async () => {
+  const call = { id: 'c', name: 'refund', arguments: '{}', digest: '' };
+  const messages: PromptMessage[] = [
+    { role: 'user', text: 'Call "refund"' },
+    { role: 'assistant', text: '', calls: [call] },
+    { role: 'tool', text: 'refunded', callId: 'c' },
+    { role: 'user', text: 'yes' },
+  ];
+  const tools = [{ name: 'refund', description: 'x', parameters: { type: 'object' } }];
+  const { text, calls } = await getReply(request(messages, { tools }));
+  expect(calls).toEqual([]);
+  expect(text).toContain('refund returned "refunded".');
+});
+
 describe('a plan of the demo model', () => {
   const tool = (name: string) => ({
     name,
@@ -285,12 +299,15 @@ describe('a plan of the demo model', () => {
       { role: 'user', text: 'add_event "x", delete_event "y"' },
       { role: 'user', text: report },
     ];
-    const { text } = await getReply(
-      request(messages, { tools: [tool('add_event')], toolChoice: 'none' }),
-    );
-    expect(text).toMatch(
-      /^- a1 add_event done: \{"id":"x"\}\nNot done: a2 delete_event\.\n\n\(The demo/,
-    );
+    const answered: PromptMessage = { role: 'user', text: 'yes' };
+    for (const more of [[], [answered]]) {
+      const { text } = await getReply(
+        request([...messages, ...more], { tools: [tool('add_event')], toolChoice: 'none' }),
+      );
+      expect(text).toMatch(
+        /^- a1 add_event done: \{"id":"x"\}\nNot done: a2 delete_event\.\n\n\(The demo/,
+      );
+    }
   });
 
   it('is an answer if the message names no tool, or an argument is missing', async () => {

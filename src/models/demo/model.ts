@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { readYesOrNo } from '../../core/plan/confirm-plan.js';
 import { PLAN_REPORT } from '../../core/plan/results.js';
 import { CLOSING_INSTRUCTION, parseDocumentKey } from '../../core/rules/documents.js';
 import { withoutTail } from '../../core/text/text.js';
@@ -56,12 +57,18 @@ function readConversation(messages: readonly PromptMessage[]): DemoConversation 
 }
 
 /**
- * Whether a message is a question. The closing instruction and retrieved documents are also user
- * messages, but ask nothing.
+ * Whether a message is a question. The closing instruction, retrieved documents, and decisions about
+ * requests are also user messages, but ask nothing.
  */
-function isQuestion({ role, text }: PromptMessage): boolean {
-  if (role !== 'user' || text.startsWith(PLAN_REPORT)) return false;
+function isQuestion(message: PromptMessage): boolean {
+  const { role, text } = message;
+  if (role !== 'user' || text.startsWith(PLAN_REPORT) || isDecision(message)) return false;
   return text !== CLOSING_INSTRUCTION && parseDocumentKey(text) === null;
+}
+
+/** Whether a message only answers a request, such as `yes`. */
+function isDecision({ role, text }: PromptMessage): boolean {
+  return role === 'user' && readYesOrNo(text) !== null;
 }
 
 interface Terms {
@@ -276,7 +283,7 @@ function createReply(request: ModelRequest): ModelReply {
     const plan: ModelReply = { text: planned(conversation, tools), calls: [], finish: 'stop' };
     return { ...plan, usage: estimateUsage(request, plan) };
   }
-  const last = request.messages.at(-1);
+  const last = request.messages.findLast((message) => !isDecision(message));
   const report = last?.text.startsWith(PLAN_REPORT) ? last.text : null;
   const move =
     report !== null
