@@ -56,6 +56,10 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Listed | ListedG
       summary: 'start a run and follow it until it ends',
       load: async () => (await import('./commands/run.js')).run,
     },
+    chat: {
+      summary: 'talk with an agent at the terminal, in one open run',
+      load: async () => (await import('./commands/chat.js')).chat,
+    },
     attach: {
       summary: 'follow a run, with a worker if none is running',
       load: async () => (await import('./commands/run.js')).attach,

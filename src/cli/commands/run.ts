@@ -100,7 +100,7 @@ export const run: Command<RunOptions> = {
     noteServer(context, await context.server());
     const client = await context.client();
     return await withHostedWorker(context, { taskQueue, agent: input.agent }, async (host) => {
-      const started = await start(context, client, { input, taskQueue, place });
+      const started = await startRunNamed(context, client, { input, taskQueue, place });
       const until = input.open ? { turn: 1 } : 'end';
       const followed = { ...started, ...host, joined: null, retriedUpTo: 0, until } as const;
       return await followAndReport(context, followed, options).catch((error: unknown) => {
@@ -136,7 +136,7 @@ async function startDetached(
   });
   const client = await context.client();
   if (!(await isWorkedElsewhere(context, taskQueue))) throw noWorkerError(context, taskQueue);
-  const started = await start(context, client, { input, taskQueue, place });
+  const started = await startRunNamed(context, client, { input, taskQueue, place });
   return await reportStarted(context, { taskQueue }, started);
 }
 
@@ -148,7 +148,8 @@ function noWorkerError(context: CliContext, taskQueue: string): CommandError {
   );
 }
 
-async function start(
+/** Starts a run under its id, with its files. Throws a `UsageError` if the id is taken. */
+export async function startRunNamed(
   context: CliContext,
   client: Client,
   given: {

@@ -148,6 +148,16 @@ function answersOf(
   return mayAnswer(message.message ?? '') ? { sentAt: Date.now() } : {};
 }
 
+/** Sends a message that answers the question that the run asks, if its words do. Throws what `send` throws. */
+export async function deliverTo(
+  context: CliContext,
+  opened: OpenedRun,
+  message: Ask,
+): Promise<SentMessage> {
+  const answers = answersOf(context, opened, { message, digest: undefined });
+  return await deliver(context, opened, { ...message, ...answers });
+}
+
 /** Delivers the message to a worker elsewhere, or records it for a later one if none answers. */
 async function sendOnly(context: CliContext, opened: OpenedRun, ask: Ask): Promise<ExitCode> {
   const { id, runId, taskQueue } = opened.run;

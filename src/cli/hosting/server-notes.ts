@@ -16,9 +16,13 @@ import { type CliContext, CommandError } from '../context.js';
 import { formatAgo, formatSpan } from '../format/format.js';
 import { runnableText } from '../reports/next-command.js';
 
-/** Notes that this call started a server, which outlives the command, and how to stop it. */
+/** Servers of which a command has said that it started them. */
+const noted = new WeakSet<ServerHandle>();
+
+/** Notes once that this command started a server, which outlives it, and how to stop it. */
 export function noteServer({ note }: Pick<CliContext, 'note'>, server: ServerHandle): void {
-  if (server.how !== 'started') return;
+  if (server.how !== 'started' || noted.has(server)) return;
+  noted.add(server);
   const stop = server.pid === null ? '' : `; stop it with: kill ${server.pid}`;
   note(`Started a Temporal server for ${server.home}. It stays up for the next command${stop}`);
 }

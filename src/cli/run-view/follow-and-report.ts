@@ -22,7 +22,6 @@ import type { Hosting } from '../hosting/hosting.js';
 import { untilPublished } from '../hosting/with-worker.js';
 import { nextCommandFor, runnableText } from '../reports/next-command.js';
 import {
-  type LeftRun,
   type RunHeader,
   reportEnd,
   reportInterrupted,
@@ -296,6 +295,8 @@ export interface FollowOptions {
   readonly ui?: boolean;
   /** The name under which the person at the terminal decides; absent: the user of the system. */
   readonly by?: string;
+  /** More turns follow at once, so how to go on is not said, and the console only with the header; default: false. */
+  readonly chat?: boolean;
 }
 
 interface RunToFollow extends Omit<Watch, 'leaveWhenWaiting' | 'seen'> {
@@ -315,16 +316,17 @@ export async function followAndReport(
   run: RunToFollow,
   options: FollowOptions,
 ): Promise<ExitCode> {
-  const isServed = await noteConsole(context, run);
+  const { chat = false } = options;
+  const isServed = !(chat && run.knowsHeader) && (await noteConsole(context, run));
   const code = await follow(context, run, options);
-  if (isServed) await noteLaterConsole(context, run);
+  if (isServed && !chat) await noteLaterConsole(context, run);
   return code;
 }
 
 async function follow(
   context: CliContext,
   run: RunToFollow,
-  { wait, ui = false, by }: FollowOptions,
+  { wait, ui = false, by, chat = false }: FollowOptions,
 ): Promise<ExitCode> {
   const { id, hosting, interrupt } = run;
   const end = await watchWithPrompts(context, run, { wait, ...(by !== undefined && { by }) });
@@ -335,7 +337,8 @@ async function follow(
   const left = { id, runId, taskQueue, lack, last: end.last, wasHosting: await hosting.isAlone() };
   if (end.type === 'interrupted') return await reportInterrupted(context, left);
   if (end.type === 'waiting') return await reportWaiting(context, { ...left, below: end.below });
-  const code = await reportReached(context, run, { end, left });
+  const code = await reportReached(context, run, end);
+  if (end.type === 'turn-ended' && !chat) await reportOpen(context, left);
   if (ui && context.isTty && hosting.isHosting) await stayUp(context, id, interrupt);
   return code;
 }
@@ -387,12 +390,10 @@ function continued(watch: Watch, { runId, view }: FollowedRun): Watch {
 async function reportReached(
   context: CliContext,
   { id, messageId }: RunToFollow,
-  result: { readonly end: ReachedEnd; readonly left: LeftRun },
+  end: ReachedEnd,
 ): Promise<ExitCode> {
-  const { end, left } = result;
   const { runId, view } = end.last;
-  if (end.type === 'ended') return await reportEnd(context, { id, runId, view });
-  const code = await reportTurn(context, { ...end.ended, id, runId, view, messageId });
-  await reportOpen(context, left);
-  return code;
+  return end.type === 'ended'
+    ? await reportEnd(context, { id, runId, view })
+    : await reportTurn(context, { ...end.ended, id, runId, view, messageId });
 }

@@ -1,0 +1,281 @@
+import { createInterface } from 'node:readline/promises';
+import { NoRunError, PerdureError } from '../../core/errors.js';
+import { parseRunInput, isProblem } from '../../core/input/input.js';
+import { visible } from '../../core/state/summaries.js';
+import type { JsonObject } from '../../core/text/json.js';
+import { type FollowTarget, nextTarget } from '../../history/follow-history.js';
+import { endOfRun } from '../../history/pending-work.js';
+import { runIdProblem } from '../../updates/start.js';
+import { type CliContext, type Command, EXIT, type ExitCode, UsageError } from '../context.js';
+import { checkHome } from '../hosting/hosting.js';
+import { noteServer } from '../hosting/server-notes.js';
+import { type HostedWorker, awaitWorker, withHostedWorker } from '../hosting/with-worker.js';
+import { deciderName } from '../input/option-parsers.js';
+import { withOptions } from '../input/options.js';
+import { inFlags } from '../input/run-settings.js';
+import { type OpenedRun, checkAgent, openRun, requireOpen, requireOpenRun } from '../open-run.js';
+import { nextCommandFor } from '../reports/next-command.js';
+import { type FollowOptions, followAndReport } from '../run-view/follow-and-report.js';
+import { startRunNamed } from './run.js';
+import { deliverTo } from './send.js';
+
+interface ChatOptions {
+  readonly agent: string;
+  /** The words of the first message. */
+  readonly message: readonly string[];
+  readonly id?: string;
+  /** Arguments of the agent's template. */
+  readonly arg?: JsonObject;
+  readonly by?: string;
+}
+
+/**
+ * `chat AGENT`: talks with an agent at the terminal. Each line is a message to one open run, and
+ * requests are decided in between. Ctrl-D leaves the run open, and `--id` continues it.
+ */
+export const chat: Command<ChatOptions> = {
+  declare: (entry) =>
+    withOptions(
+      entry
+        .argument('<agent>', 'name of the agent')
+        .argument('[message...]', 'the first message; default: it is asked for'),
+      'id',
+      'arg',
+      'by',
+    ),
+  async run(context, { agent, message, id, arg, by }) {
+    if (!context.isTty || context.options.json) {
+      throw new UsageError(
+        'chat: expected a terminal, and no --json; elsewhere, start a run with run --open, and continue it with send',
+      );
+    }
+    const problem = id === undefined ? null : runIdProblem(id);
+    if (problem !== null) throw new UsageError(`--${problem}`);
+    const opened = id === undefined ? null : await openChat(context, { id, agent });
+    const taskQueue = opened?.run.taskQueue ?? (await context.taskQueue());
+    if (opened === null) {
+      await checkAgent(context, { agent, args: arg }, { taskQueue, otherwise: 'hosted' });
+      await checkHome(context);
+    } else if (arg !== undefined) {
+      throw new UsageError(
+        `--arg: expected only for a new run, and ${visible(opened.run.id)} has begun; remove it, or choose another --id`,
+      );
+    }
+    noteServer(context, await context.server());
+    return await withHostedWorker(context, { taskQueue, agent }, async (host) => {
+      const person = { by: deciderName(by), ...listenTo(host) };
+      const first = message.join(' ').trim() || null;
+      const started = opened ?? (await begin(context, host, { agent, id, arg, first, ...person }));
+      if (typeof started === 'number') return started;
+      return await talk(context, host, {
+        opened: started,
+        isNew: opened === null,
+        first: opened && first,
+        ...person,
+      });
+    });
+  },
+};
+
+/**
+ * Reads the run that a chat continues; null if there is none with this id. Throws a `UsageError` for a run
+ * of another agent, and for one that takes no messages.
+ */
+async function openChat(
+  context: CliContext,
+  { id, agent }: { readonly id: string; readonly agent: string },
+): Promise<OpenedRun | null> {
+  const opened = await openRun(context, id).catch((error: unknown) => {
+    if (error instanceof Error && NoRunError.isInstance(error.cause)) return null;
+    throw error;
+  });
+  if (opened === null) return null;
+  await requireOpen(context, opened);
+  const { run } = opened;
+  if (run.agent !== agent) {
+    throw new UsageError(
+      `agent: expected ${visible(run.agent)}, the agent of run ${visible(id)}, got ${visible(agent)}; correct it, or choose another --id`,
+    );
+  }
+  if (run.view.input?.open !== true) {
+    throw new UsageError(
+      `--id: expected an open run, got ${visible(id)}, which ends with its answer; choose another id`,
+    );
+  }
+  return opened;
+}
+
+/** Reads what a person types. */
+interface Listener {
+  /** Returns the next line that is not empty; null after Ctrl-D or Ctrl-C. */
+  readonly nextLine: () => Promise<string | null>;
+}
+
+interface Person extends Listener {
+  readonly by: string;
+}
+
+function listenTo({ interrupt, hosting: { died } }: HostedWorker): Listener {
+  /** Lines of a pasted text after the first one. */
+  const early: string[] = [];
+  return {
+    async nextLine() {
+      const pasted = early.shift();
+      if (pasted !== undefined) return pasted;
+      const terminal = createInterface({ input: process.stdin, output: process.stderr });
+      // Readline intercepts Ctrl-C, so this passes it on to the process.
+      terminal.on('SIGINT', () => process.kill(process.pid, 'SIGINT'));
+      terminal.on('line', (line) => {
+        if (line.trim() !== '') early.push(line.trim());
+      });
+      const left = new AbortController();
+      terminal.once('close', () => left.abort());
+      const signal = AbortSignal.any([interrupt, died, left.signal]);
+      try {
+        for (;;) {
+          const line = (await terminal.question('> ', { signal })).trim();
+          if (line !== '') return line;
+        }
+      } catch (error) {
+        if (!signal.aborted) throw error;
+        if (died.aborted) throw died.reason;
+        // The line of the question is not complete.
+        process.stderr.write('\n');
+        return null;
+      } finally {
+        terminal.close();
+      }
+    },
+  };
+}
+
+/** Starts the run with the first message, and follows its turn. Returns the exit code if nothing was typed, or the run has ended. */
+async function begin(
+  context: CliContext,
+  host: HostedWorker,
+  {
+    agent,
+    id,
+    arg: args,
+    first,
+    by,
+    nextLine,
+  }: Person &
+    Pick<ChatOptions, 'agent'> & {
+      readonly id: string | undefined;
+      readonly arg: JsonObject | undefined;
+      readonly first: string | null;
+    },
+): Promise<OpenedRun | ExitCode> {
+  if (first === null) context.note('Type a message; Ctrl-D leaves the chat.');
+  const message = first ?? (await nextLine());
+  if (message === null) {
+    context.note('No run was started.');
+    return EXIT.completed;
+  }
+  const input = parseRunInput({ agent, message, by, open: true, ...(args && { args }) });
+  if (isProblem(input)) throw new UsageError(inFlags(input.problem));
+  const place = { ...(id !== undefined && { id }), artifacts: {} };
+  const { taskQueue } = host;
+  const started = await startRunNamed(context, await context.client(), { input, taskQueue, place });
+  const followed = {
+    ...started,
+    ...host,
+    joined: null,
+    retriedUpTo: 0,
+    until: { turn: 1 },
+  } as const;
+  const code = await followAndReport(context, followed, inChat(by));
+  const opened = await openRun(context, started.id);
+  return endOfRun(opened.run) === null ? opened : code;
+}
+
+/** Sends each line as a message, and follows its turn, until the person leaves or the run ends. */
+async function talk(
+  context: CliContext,
+  host: HostedWorker,
+  {
+    opened: joined,
+    isNew,
+    first,
+    by,
+    nextLine,
+  }: Person & {
+    readonly opened: OpenedRun;
+    readonly isNew: boolean;
+    readonly first: string | null;
+  },
+): Promise<ExitCode> {
+  let opened = joined;
+  const { id } = opened.run;
+  let message = first;
+  let until = nextTarget(opened.run.view);
+  let isShown = isNew;
+  if (!isNew && until === null && first === null) {
+    const read = await nextCommandFor(context, opened.run, ['transcript', id]);
+    context.note(`Run ${visible(id)} waits for your message. Read the earlier ones with: ${read}`);
+  }
+  for (;;) {
+    if (until !== null) {
+      const code = await followTurn(context, host, { opened, until, by, isShown });
+      isShown = true;
+      opened = await openRun(context, id);
+      if (endOfRun(opened.run) !== null) return code;
+    }
+    if (host.interrupt.aborted) break;
+    message ??= await nextLine();
+    if (message === null) break;
+    // Others may have sent messages meanwhile.
+    opened = await requireOpenRun(context, id);
+    until = await say(context, opened, { message, by });
+    message = null;
+  }
+  const { agent } = opened.run;
+  const again = await nextCommandFor(context, opened.run, ['chat', agent, '--id', id]);
+  const close = await nextCommandFor(context, opened.run, ['close', id]);
+  context.note(`Run ${visible(id)} stays open. Continue it with: ${again}`);
+  context.note(`End it with: ${close}`);
+  return host.interrupt.aborted ? EXIT.interrupted : EXIT.completed;
+}
+
+async function followTurn(
+  context: CliContext,
+  host: HostedWorker,
+  {
+    opened,
+    until,
+    by,
+    isShown,
+  }: {
+    readonly opened: OpenedRun;
+    readonly until: FollowTarget;
+    readonly by: string;
+    /** The header of the run has been shown. */
+    readonly isShown: boolean;
+  },
+): Promise<ExitCode> {
+  const { id, runId } = opened.run;
+  const retriedUpTo = await awaitWorker(opened, host);
+  const past = { joined: opened.run, knowsPast: true, knowsHeader: isShown, retriedUpTo };
+  return await followAndReport(context, { id, runId, until, ...past, ...host }, inChat(by));
+}
+
+function inChat(by: string): FollowOptions {
+  return { wait: true, by, chat: true };
+}
+
+/** Sends a message. Returns the turn to follow; null if the run has refused it, which is said. */
+async function say(
+  context: CliContext,
+  opened: OpenedRun,
+  ask: { readonly message: string; readonly by: string },
+): Promise<FollowTarget | null> {
+  try {
+    const sent = await deliverTo(context, opened, ask);
+    return sent.delivered ? { turn: sent.turn } : null;
+  } catch (error) {
+    if (!(error instanceof Error) || !(error.cause instanceof PerdureError)) throw error;
+    context.note(error.message);
+    return null;
+  }
+}

@@ -1,0 +1,113 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { osUser } from '../../src/cli/input/option-parsers.js';
+import type { RunStatus } from '../../src/core/state/status.js';
+import { closeRun } from '../../src/updates/decide.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { commandLine } from '../support/command.js';
+import { createDesk, type Desk } from '../support/requests.js';
+import { atTerminal, hasTerminal, type Terminal, textOf } from '../support/terminal.js';
+
+const command = await commandLine();
+let desk: Desk;
+beforeAll(async () => {
+  desk = await createDesk();
+});
+beforeEach(() => desk.reset());
+afterAll(async () => await desk.close());
+
+const payer = defineAgent({
+  name: 'payer',
+  instructions: 'x',
+  model: 'script',
+  tools: [
+    defineTool({
+      name: 'pay',
+      description: 'pays',
+      input: z.object({ to: z.string() }),
+      effect: 'keyed',
+      execute: async ({ to }) => {
+        desk.did(`pay ${to}`);
+        return 'paid';
+      },
+    }),
+  ],
+  rules: [{ tool: 'pay', then: 'ask' }],
+});
+
+async function chatting(...words: readonly string[]): Promise<Terminal> {
+  return await atTerminal(desk.rig, 'chat', 'payer', ...words, '--task-queue', desk.rig.taskQueue);
+}
+
+test.skipIf(!hasTerminal)(
+  'a chat sends each line to one open run, asks for decisions between, and goes on another time',
+  async () => {
+    await desk.work([payer]);
+    desk.script([{ pay: { to: 'ann' } }, 'Paid ann.', 'First.', 'Second.', 'Back.']);
+    const id = `chat-${randomUUID()}`;
+    const terminal = await chatting('--id', id);
+    await terminal.isShown('Type a message; Ctrl-D leaves the chat.');
+    terminal.type('pay ann');
+    await terminal.isShown('/ full / later?');
+    terminal.type('yes');
+    await terminal.isShown('Paid ann.');
+    // Two lines at once are two messages.
+    terminal.type('one\rtwo');
+    await terminal.isShown('First.');
+    await terminal.isShown('Second.');
+    await expect.poll(() => textOf(terminal).trimEnd()).toMatch(/\n>$/);
+    terminal.press('Ctrl-D');
+    await terminal.isShown(`Run ${id} stays open.`);
+    expect(await terminal.exit()).toBe(0);
+    expect(textOf(terminal)).toMatch(new RegExp(`chat payer --id ${id}`));
+    const handle = desk.rig.client.workflow.getHandle(id);
+    const { turn, decisions } = await handle.query<RunStatus>('status');
+    expect(turn).toBe(3);
+    expect(decisions).toMatchObject([{ as: 'approve', by: osUser() }]);
+    const again = await chatting('--id', id, 'hello', 'again');
+    await again.isShown('Back.');
+    await closeRun(desk.rig.client, id);
+    await handle.result();
+    again.type('too late');
+    await again.isShown('has ended');
+    again.close();
+    expect(desk.done).toEqual(['pay ann']);
+  },
+);
+
+test.skipIf(!hasTerminal)(
+  'a chat that is left before its first message starts no run',
+  async () => {
+    await desk.work([payer]);
+    const terminal = await chatting('--id', `chat-${randomUUID()}`);
+    await terminal.isShown('> ');
+    terminal.press('Ctrl-D');
+    await terminal.isShown('No run was started.');
+    expect(await terminal.exit()).toBe(0);
+  },
+);
+
+test.skipIf(!hasTerminal)(
+  'a chat refuses a run of another agent, and one that takes no messages',
+  async () => {
+    await desk.work([payer, defineAgent({ name: 'other', instructions: 'x', model: 'script' })]);
+    desk.script([{ pay: { to: 'ann' } }]);
+    const { handle } = await desk.asked({ agent: 'payer', message: 'pay' });
+    const task = await chatting('--id', handle.workflowId);
+    await task.isShown('--id: expected an open run');
+    expect(await task.exit()).toBe(2);
+    const other = await desk.rig.start({ agent: 'other', open: true });
+    const wrong = await chatting('--id', other.workflowId);
+    await wrong.isShown('agent: expected other, the agent of run');
+    expect(await wrong.exit()).toBe(2);
+    await handle.terminate();
+  },
+);
+
+test('a chat without a terminal is refused, with what to use instead', async () => {
+  const { code, stderr } = await command.here(['chat', 'payer']).ended;
+  expect(code).toBe(2);
+  expect(stderr).toContain('chat: expected a terminal');
+});
