@@ -166,7 +166,11 @@ describe('schedule', () => {
     ],
     ['its nearest name', ['x', '--agent', 'fils', '--every', '1h'], 'got "fils" (nearest: files)'],
     ['no agent', ['x', '--every', '1h'], '--agent: expected the name of an agent, got none'],
-    ['no time', ['x', '--agent', 'files'], 'schedule: expected either --cron or --every'],
+    [
+      'no time',
+      ['x', '--agent', 'files', '--time-zone', 'Asia/Tokyo'],
+      'schedule: expected either --cron or --every; give one, such as --cron "0 9 * * MON-FRI"',
+    ],
     [
       'no message',
       ['--agent', 'files', '--every', '1h'],
@@ -199,6 +203,11 @@ describe('schedule', () => {
       'a cron with seconds',
       ['x', '--agent', 'files', '--cron', '*/10 * * * * *'],
       'for an interval of seconds, give --every "10 seconds"',
+    ],
+    [
+      'an interval as cron beside a time zone',
+      ['x', '--agent', 'files', '--cron', '@every 1h', '--time-zone', 'Asia/Tokyo'],
+      'for an interval, give --every "1h" without --time-zone',
     ],
     [
       'a cron with its zone',
@@ -245,7 +254,9 @@ describe('schedule', () => {
     const update = async (...rest: readonly string[]) =>
       await perdureWith(ofFiles, 'schedule', 'update', id, ...rest);
     await expect(update('--agent', 'file')).rejects.toThrow('got "file" (nearest: files)');
-    await expect(update()).rejects.toThrow('update: expected a change, got none');
+    await expect(update()).rejects.toThrow(
+      'update: expected a change, got none; give for example --cron "0 9 * * MON-FRI"',
+    );
     await expect(update('--cron', '0 25 * * *')).rejects.toThrow(
       'got "0 25 * * *" (Hour is not in range',
     );
@@ -253,7 +264,14 @@ describe('schedule', () => {
     await expect(update('--every', '1h')).rejects.toThrow(
       '--time-zone: expected only with --cron, because --every counts from 1970 in UTC; the schedule has "Asia/Tokyo"; remove it with --without time-zone',
     );
+    await expect(update()).rejects.toThrow('give for example --cron "0 9 * * MON-FRI"');
+    await update('--cron', '0 9 * * MON-FRI');
+    await expect(update('--cron', '*/10 * * * * *')).rejects.toThrow(
+      'give --every "10 seconds" and --without time-zone',
+    );
     await update('--every', '1h', '--without', 'time-zone');
+    await expect(update()).rejects.toThrow('got none; give for example --every 1h');
+    await update('--every', '1h');
     await expect(update('--without', 'cron')).rejects.toThrow('--without: expected one of agent,');
   });
 });

@@ -254,7 +254,7 @@ async function noteLeftOut(context: CliContext, row: ScheduleRow): Promise<void>
   }
   if (missed > 0) {
     context.note(
-      `Schedule ${name}: ${formatCount(missed, 'firing')} missed, because the server was down for longer than it catches up. Catch up longer with: ${change(['--catch-up', '1d'])}`,
+      `Schedule ${name}: ${formatCount(missed, 'firing')} missed, because the server was down for longer than it catches up. Let it catch up for a year with: ${change(['--without', 'catch-up'])}`,
     );
   }
 }
@@ -293,7 +293,9 @@ export const updateSchedule: Command<ScheduleUpdateOptions> = {
     const { id, without = [] } = options;
     const changes = { ...namedFields(options), ...removed(without) };
     if (Object.keys(changes).length === 0) {
-      throw new UsageError('update: expected a change, got none; give for example --every 1h');
+      const { cron } = await withSchedules(context, (schedules) => schedules.describe(id));
+      const example = cron === undefined ? '--every 1h' : '--cron "0 9 * * MON-FRI"';
+      throw new UsageError(`update: expected a change, got none; give for example ${example}`);
     }
     await checkNamedAgent(context, options);
     return await withSchedules(context, async (schedules) => {

@@ -36,7 +36,7 @@ export function asOptions(text: string): string {
     inFlags(text.replace(/^schedule: /, ''), TIMES)
       .replace(
         /^expected either cron, e\.g\. .*$/m,
-        'schedule: expected either --cron or --every; give one, such as --every 1h',
+        'schedule: expected either --cron or --every; give one, such as --cron "0 9 * * MON-FRI"',
       )
       .replace(
         /^message: expected text, got an empty string$/m,
@@ -44,6 +44,8 @@ export function asOptions(text: string): string {
       )
       .replace(/^message: /m, 'MESSAGE: ')
       .replace(/(; for an interval(?: of seconds)?), give every: /, '$1, give --every ')
+      .replace(/ without timeZone$/m, ' without --time-zone')
+      .replace(/ and timeZone: null$/m, ' and --without time-zone')
       .replace(/; give timeZone (?=".*instead$)/m, '; give --time-zone ')
       .replace('only with cron, because every counts', 'only with --cron, because --every counts')
       .replace(/; omit it, or use cron$/m, '; omit it, or use --cron')

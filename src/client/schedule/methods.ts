@@ -67,7 +67,7 @@ export function changedOptions(
   const options = Object.fromEntries(Object.entries(merged).filter(([, value]) => value != null));
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked in the next line
   const changed = options as unknown as ScheduleOptions;
-  assertScheduleOptions(changed);
+  assertScheduleOptions(changed, changes.timeZone == null ? 'and timeZone: null' : undefined);
   return changed;
 }
 

@@ -139,10 +139,17 @@ const scheduleOptions = z
 
 /**
  * Throws an `InputError` with a line for each fault of a schedule's options. The server alone
- * parses the cron expression, and the check of the run input covers the run's settings.
+ * parses the cron expression, and the check of the run input covers the run's settings. `zone`: what has to
+ * be added to an interval that is proposed, because an interval takes no time zone.
  */
-export function assertScheduleOptions(options: ScheduleOptions): void {
-  checkOptions('schedule', { schema: scheduleOptions, options }, (text) => new InputError(text));
+export function assertScheduleOptions(options: ScheduleOptions, zone = 'without timeZone'): void {
+  const added = options.timeZone === undefined ? '' : ` ${zone}`;
+  checkOptions(
+    'schedule',
+    { schema: scheduleOptions, options },
+    (text) =>
+      new InputError(text.replace(/; for an interval[a-z ]*, give every: ".*"/m, `$&${added}`)),
+  );
 }
 
 const note = z.strictObject({ note: z.string().optional() });
