@@ -39,6 +39,30 @@ describe('a schedule that sends to a run', () => {
     expect((await perdure('schedule', 'update', id, '--to', to)).stderr).toContain(note);
   });
 
+  test('trigger says that it starts the run, that the run takes none, and nothing of an open one', async () => {
+    const id = `schedule-${randomUUID()}`;
+    created.push(id);
+    const to = `fresh-${id}`;
+    const words = ['schedule', 'create', id, 'hello', '--to', to, '--agent', 'files'];
+    await perdureWith(ofFiles, ...words, '--cron', '0 9 1 1 *');
+    const trigger = async (): Promise<string> =>
+      (await perdure('schedule', 'trigger', id, '--overlap', 'allow_all')).stderr;
+    const sends = `It sends its message to run ${to}. See whether it was sent with: `;
+    const first = await trigger();
+    expect(first).toContain(sends);
+    expect(first).toContain(
+      `There is no run "${to}" now; the first message starts it, with agent "files".`,
+    );
+    await client.start('files', { id: to, open: true });
+    const open = await trigger();
+    expect(open).toContain(sends);
+    expect(open).not.toContain(`run "${to}"`);
+    await rig.client.workflow.getHandle(to).terminate();
+    expect(await trigger()).toContain(
+      `Run "${to}" has ended and takes no messages, so each one fails. Send to another id with: `,
+    );
+  });
+
   test('update removes the recorded name together with the agent', async () => {
     const id = `schedule-${randomUUID()}`;
     created.push(id);

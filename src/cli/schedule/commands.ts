@@ -2,11 +2,8 @@ import type { Command as Entry } from 'commander';
 import type { ScheduleChanges, Schedules } from '../../client/schedule/methods.js';
 import type { ScheduleOptions } from '../../client/schedule/options.js';
 import type { RecordedTimes, ScheduleDetails, ScheduleRow } from '../../client/schedule/view.js';
-import { storedId } from '../../client/run-ids.js';
-import { NoRunError } from '../../core/errors.js';
 import { visible, visibleMessage } from '../../core/state/summaries.js';
 import { formatInterval, type Duration } from '../../core/text/text.js';
-import { describeRun } from '../../history/read-run.js';
 import { type CliContext, type Command, EXIT, type ExitCode, UsageError } from '../context.js';
 import { columns, formatCount, formatDateTime } from '../format/format.js';
 import { withOptions, type OptionName } from '../input/options.js';
@@ -14,6 +11,7 @@ import { nextCommandAbout } from '../reports/next-command.js';
 import type { JsonObject } from '../../core/text/json.js';
 import { checkAgent } from '../open-run.js';
 import { RUN_SETTINGS, runSettings, type RunSettingOptions } from '../input/run-settings.js';
+import { closedTarget, type ScheduleTarget } from './target.js';
 import { asOptions, withSchedules } from './with-schedules.js';
 
 interface ScheduleNoteOptions {
@@ -150,39 +148,10 @@ export const createSchedule: Command<ScheduleCreateOptions> = {
   },
 };
 
-interface ScheduleTarget {
-  /** The schedule. */
-  readonly id: string;
-  /** The run that gets its messages. */
-  readonly to: string;
-  /** The agent that a firing starts when the run does not exist; null: it starts nothing. */
-  readonly agent: string | null;
-}
-
 /** Notes that a run is not there to take messages. One that does not exist may be started later. */
-async function noteClosedTarget(
-  context: CliContext,
-  { id, to, agent }: ScheduleTarget,
-): Promise<void> {
-  const client = await context.client();
-  const run = await storedId(client, to);
-  const found = await describeRun(client, run).catch((error: unknown) => {
-    if (error instanceof NoRunError) return null;
-    throw error;
-  });
-  if (found?.status.name === 'RUNNING') return;
-  const shown = `"${visible(to)}"`;
-  if (found === null) {
-    const starts =
-      agent === null
-        ? 'each message fails until one is started'
-        : `the first message starts it, with agent "${visible(agent)}"`;
-    return context.note(`--to: there is no run ${shown} now; ${starts}.`);
-  }
-  const other = nextCommandAbout(context, ['schedule update', id, '--to', 'ID']);
-  context.note(
-    `--to: run ${shown} has ended and takes no messages, so each one fails. Send to another id with: ${other}`,
-  );
+async function noteClosedTarget(context: CliContext, target: ScheduleTarget): Promise<void> {
+  const closed = await closedTarget(context, target);
+  if (closed !== null) context.note(`--to: ${closed}`);
 }
 
 const HEADERS = ['ID', 'AGENT', 'TO', 'TIMES', 'NEXT', 'LAST', 'LEFT OUT', 'NOTE'];

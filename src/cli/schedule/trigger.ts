@@ -7,6 +7,7 @@ import type { CliContext, Command } from '../context.js';
 import { withOptions } from '../input/options.js';
 import { nextCommandAbout, nextCommandOf } from '../reports/next-command.js';
 import { ID, report } from './commands.js';
+import { closedTarget } from './target.js';
 import { withSchedules } from './with-schedules.js';
 
 interface ScheduleTriggerOptions {
@@ -26,40 +27,54 @@ interface Triggered {
   readonly before: ScheduleDetails;
   readonly after: ScheduleDetails;
   readonly overlap: ScheduleDetails['overlap'];
+  /** What becomes of its message, if it sends to a run that was not open before; else null. */
+  readonly closed: string | null;
 }
 
 /** `schedule trigger ID`: fires a schedule now, even if it is paused. */
 export const triggerSchedule: Command<ScheduleTriggerOptions> = {
   declare: (entry) => withOptions(entry.argument(...ID), 'overlap'),
   async run(context, { id, overlap }) {
-    const triggered = await withSchedules(
-      context,
-      async (schedules) => await trigger(schedules, id, overlap),
-    );
+    const triggered = await withSchedules(context, async (schedules) => {
+      return await trigger(context, { schedules, id, given: overlap });
+    });
     const firing = triggered && firingOf(triggered);
     const run = firing === 'fired' ? triggered?.after.recent.at(-1)?.id : undefined;
     const fields = { triggered: firing !== 'skipped', firing, ...(run !== undefined && { run }) };
-    return report(context, { id, text: firingText(context, id, triggered), fields });
+    const code = report(context, { id, text: firingText(context, id, triggered), fields });
+    const closed = triggered?.closed ?? null;
+    if (closed !== null && firing !== 'skipped')
+      context.note(closed.replace(/^./, (first) => first.toUpperCase()));
+    return code;
   },
 };
+
+interface TriggerRequest {
+  readonly schedules: Schedules;
+  readonly id: string;
+  readonly given: Overlap | undefined;
+}
 
 /**
  * Triggers a schedule, and waits a moment until its description shows what the server did. Null if the
  * schedule cannot be read here; it is triggered nevertheless.
  */
 async function trigger(
-  schedules: Schedules,
-  id: string,
-  given: Overlap | undefined,
+  context: CliContext,
+  { schedules, id, given }: TriggerRequest,
 ): Promise<Triggered | null> {
   const read = async () => await schedules.describe(id).catch(() => null);
   const before = await read();
+  const closed =
+    before === null || before.to === null
+      ? null
+      : await closedTarget(context, { id, to: before.to, agent: before.agent }).catch(() => null);
   await schedules.trigger(id, given === undefined ? {} : { overlap: given });
   const until = performance.now() + PATIENCE_MS;
   for (;;) {
     const after = await read();
     if (before === null || after === null) return null;
-    const triggered = { before, after, overlap: given ?? before.overlap };
+    const triggered = { before, after, overlap: given ?? before.overlap, closed };
     if (firingOf(triggered) !== null || performance.now() > until) return triggered;
     await pause(READ_EVERY_MS);
   }
@@ -94,7 +109,7 @@ function firingText(context: CliContext, id: string, triggered: Triggered | null
     : `fires now${firing === null ? unlessText(after, overlap) : ''}.`;
   const { to } = after;
   if (to !== null) {
-    return `${fires} It sends its message to run ${visible(to)}, if that is open. See whether it was sent with: ${list}`;
+    return `${fires} It sends its message to run ${visible(to)}. See whether it was sent with: ${list}`;
   }
   const run = firing === 'fired' ? newest : undefined;
   return run === undefined
