@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { EXIT } from '../../src/cli/context.js';
 import type { PerdureClient } from '../../src/client/client-types.js';
 import type { ScheduleDetails, ScheduleRow } from '../../src/client/schedule/view.js';
 import type { Rig } from '../support/rig.js';
@@ -116,6 +117,7 @@ describe('schedule', () => {
     expect(lines).toContainEqual([id, 'files', '-', times, 'paused', '-', '-', 'a holiday']);
 
     const triggered = await perdure('schedule', 'trigger', id, '--json');
+    expect(triggered.code).toBe(EXIT.completed);
     expect(JSON.parse(triggered.stdout)).toEqual({
       id,
       triggered: true,
@@ -305,8 +307,9 @@ describe('schedule trigger', () => {
     const skipped = `Schedule ${id} is not fired: the firing was skipped, because run ${run} has not ended. `;
     expect(await trigger(id)).toContain(skipped);
     expect(await trigger(id, '--overlap', 'skip')).toContain(skipped);
-    const { stdout } = await perdure('schedule', 'trigger', id, '--json');
+    const { stdout, code } = await perdure('schedule', 'trigger', id, '--json');
     expect(JSON.parse(stdout)).toEqual({ id, triggered: false, firing: 'skipped' });
+    expect(code).toBe(EXIT.failed);
     const list = await perdure('schedule', 'list');
     expect(list.stdout).toMatch(new RegExp(`^${id} .* 3 skipped +-$`, 'm'));
     expect(list.stderr).toContain(

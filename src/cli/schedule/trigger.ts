@@ -3,7 +3,7 @@ import type { Schedules } from '../../client/schedule/methods.js';
 import type { Overlap } from '../../client/schedule/options.js';
 import type { ScheduleDetails } from '../../client/schedule/view.js';
 import { visible } from '../../core/state/summaries.js';
-import type { CliContext, Command } from '../context.js';
+import { type CliContext, type Command, EXIT } from '../context.js';
 import { withOptions } from '../input/options.js';
 import { nextCommandAbout, nextCommandOf } from '../reports/next-command.js';
 import { ID, report } from './commands.js';
@@ -41,11 +41,11 @@ export const triggerSchedule: Command<ScheduleTriggerOptions> = {
     const firing = triggered && firingOf(triggered);
     const run = firing === 'fired' ? triggered?.after.recent.at(-1)?.id : undefined;
     const fields = { triggered: firing !== 'skipped', firing, ...(run !== undefined && { run }) };
-    const code = report(context, { id, text: firingText(context, id, triggered), fields });
+    report(context, { id, text: firingText(context, id, triggered), fields });
     const closed = triggered?.closed ?? null;
     if (closed !== null && firing !== 'skipped')
       context.note(closed.replace(/^./, (first) => first.toUpperCase()));
-    return code;
+    return firing === 'skipped' ? EXIT.failed : EXIT.completed;
   },
 };
 
