@@ -65,6 +65,22 @@ test('a schedule is shown with its message, settings, times, and firings', async
   });
 });
 
+test('only a note that someone has given is one, and not what clients write without', async () => {
+  const details = async () => await client.schedule.describe(id);
+  const handle = rig.client.schedule.getHandle(id);
+  await client.schedule.resume(id);
+  expect(await details()).toMatchObject({ paused: false, note: null });
+  await client.schedule.pause(id);
+  expect(await details()).toMatchObject({ paused: true, note: null });
+  await handle.unpause();
+  expect(await details()).toMatchObject({ paused: false, note: null });
+  await handle.pause('(no reason provided)');
+  expect(await details()).toMatchObject({ paused: true, note: null });
+  await client.schedule.resume(id, { note: 'the shop is open' });
+  const [row] = (await client.schedule.list()).filter((one) => one.id === id);
+  expect(row?.note).toBe('the shop is open');
+});
+
 test('a schedule that does not exist is named', async () => {
   const place = { address: inject('temporalAddress'), home: rig.home, taskQueue: rig.taskQueue };
   await expect(runInProcess(showSchedule, { id: 'nigthly' }, place)).rejects.toThrow('nigthly');

@@ -155,7 +155,7 @@ export interface BackfillOptions {
 
 /** Why a schedule is paused or resumed. */
 export interface ScheduleNote {
-  /** The reason, for people; `list` and `describe` show it. Default: that a client has done it. */
+  /** The reason, for people; `list` and `describe` show it. Default: that of the last time if it is so already, else none. */
   readonly note?: string | undefined;
 }
 

@@ -21,6 +21,7 @@ import { assertKnownAgent, servedAgentProblem, type KnownAgent } from '../fork-r
 import {
   scheduleAction,
   MEMO_KEY,
+  NO_NOTE,
   readScheduleMemo,
   scheduleDetails,
   scheduleMemo,
@@ -146,8 +147,8 @@ export function createSchedules(client: Client, place: SchedulePlace): Schedules
 function settingPaused({ note, paused }: ScheduleNote & { readonly paused: boolean }): Act {
   return async (handle, { state }) => {
     const kept = state.paused === paused ? state.note : undefined;
-    if (paused) await handle.pause(note || kept || 'paused by a client');
-    else await handle.unpause(note || kept || 'resumed by a client');
+    if (paused) await handle.pause(note || kept || NO_NOTE.paused);
+    else await handle.unpause(note || kept || NO_NOTE.resumed);
   };
 }
 

@@ -166,6 +166,18 @@ export function toScheduleMemo(value: unknown): ScheduleMemo | null {
   };
 }
 
+/** The notes that perdure writes if none is given, because the server ignores a request with an empty one. */
+export const NO_NOTE = { paused: 'paused by a client', resumed: 'resumed by a client' } as const;
+
+/** The notes of Temporal's clients and of its command if none is given. */
+const NOTE_OF_CLIENT = /^(?:(?:P|Unp)aused via [A-Za-z]{1,20} SDK"?|\(no reason provided\))$/;
+
+/** Returns a note that a person gave, or that the server wrote; null for what clients write without one. */
+function personalNote(note: string | undefined): string | null {
+  const isOwn = note === NO_NOTE.paused || note === NO_NOTE.resumed;
+  return note === undefined || note === '' || isOwn || NOTE_OF_CLIENT.test(note) ? null : note;
+}
+
 /** Returns a schedule as a row of a list. */
 export function scheduleRow(
   { scheduleId: id, state, info }: ScheduleDescription,
@@ -175,7 +187,7 @@ export function scheduleRow(
     id,
     ...memo,
     paused: state.paused,
-    note: state.note === undefined || state.note === '' ? null : state.note,
+    note: personalNote(state.note),
     nextAt: info.nextActionTimes.map((time) => time.toISOString()),
     recent: info.recentActions.map(firing),
     skipped: info.numActionsSkippedOverlap,
@@ -185,7 +197,8 @@ export function scheduleRow(
 
 /** Returns the row of a schedule whose memo cannot be decoded. */
 export function unreadableRow({ id, paused, note, unreadable }: ListedSchedule): ScheduleRow {
-  const row = { id, agent: null, to: null, paused, note: note || null, nextAt: [], recent: [] };
+  const shown = personalNote(note);
+  const row = { id, agent: null, to: null, paused, note: shown, nextAt: [], recent: [] };
   return unreadable === null ? row : { ...row, unreadable };
 }
 
