@@ -126,6 +126,13 @@ describe('an MCP server that asks before it acts', () => {
       'result: it does not fit the form: the answer/confirm must be boolean, got "perhaps". The fields are:\n- confirm (',
     );
     expect(refused.decisions?.at(-1)?.refused).toContain('confirm (true or false, required)');
+    await decide(handle, { as: 'answer', result: { confirm: true, regoin: 'south' } });
+    const misspelled = await statusWhere(handle, ({ decisions = [] }) =>
+      decisions.some((one) => one.refused?.includes('regoin') === true),
+    );
+    expect(misspelled.decisions?.at(-1)?.refused).toContain(
+      'result: expected only fields of the form, got "regoin"; did you mean "region"? The fields are:\n- confirm (',
+    );
     await decide(handle, { as: 'answer', result: { confirm: true } });
 
     const ended = await rig.end(handle);

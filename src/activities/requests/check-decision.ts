@@ -4,7 +4,7 @@ import type { Decider } from '../../agents/agent-parts.js';
 import { waitUntil } from '../../core/calls/batch.js';
 import type { ToolDefinition } from '../../core/definition/tool-definition.js';
 import { unclearAnswer } from '../../core/plan/confirm-plan.js';
-import { formLines, withDefaults } from '../../core/requests/server-ask.js';
+import { fieldNames, formLines, withDefaults } from '../../core/requests/server-ask.js';
 import type { CheckDecisionInput, CheckDecisionResult } from '../../core/run/contract.js';
 import { definedTool, nodeOfCall } from '../../core/state/turn-definition.js';
 import { type Json, type JsonObject, isJsonObject, isObject } from '../../core/text/json.js';
@@ -20,7 +20,7 @@ import { parseArguments } from '../../tools/arguments/arguments.js';
 import { checkArguments } from '../../tools/arguments/check-arguments.js';
 import { guarded } from '../../tools/errors.js';
 import { normalizeError, toPlain } from '../../tools/result/plain.js';
-import { describeIssues } from '../../validation/check-options.js';
+import { describeIssues, likelyMeant } from '../../validation/check-options.js';
 import { type ActivityDependencies, readRunContext } from '../activity-context.js';
 import { toRunIds, withHeartbeat } from '../attempt.js';
 import { contractSchema } from '../model/answer-formats.js';
@@ -143,8 +143,8 @@ async function checkSuppliedAnswer({
 }
 
 /**
- * Checks the answer to what an MCP server asks. The fields of a form must fit its schema; those that
- * are missing get their defaults. For an address, any text says that the person is done.
+ * Checks the answer to what an MCP server asks. The fields of a form must be its own and fit its schema;
+ * those that are missing get their defaults. For an address, any text says that the person is done.
  */
 async function checkServerAnswer({
   decision: { result },
@@ -154,15 +154,33 @@ async function checkServerAnswer({
   if (!isJsonObject(result)) {
     return refusedResult(`expected an object with the fields of the form, got ${show(result)}`);
   }
+  const fields = formLines(form).map((line) => `- ${line}`);
+  const refused = (problem: string) =>
+    refusedResult([`${problem} The fields are:`, ...fields].join('\n'));
+  const unknown = unknownField(result, form);
+  if (unknown !== null) return refused(unknown);
   const content = withDefaults(result, form);
   const { fault, skipped } = await checkOrSkip(form, content, 'the answer');
   if (skipped !== undefined) {
     return refusedResult(`it could not be checked now, because ${skipped}; try again`);
   }
   if (fault === null) return { ok: true, answer: { action: 'accept', content } };
-  const fields = formLines(form).map((line) => `- ${line}`);
-  const text = [`it does not fit the form: ${fault}. The fields are:`, ...fields].join('\n');
-  return refusedResult(text);
+  return refused(`it does not fit the form: ${fault}.`);
+}
+
+/**
+ * Returns what is wrong with a field that a form does not have, or null. Without the refusal, the server
+ * would get the default of the field that was meant.
+ */
+function unknownField(given: JsonObject, form: JsonObject): string | null {
+  if (form['additionalProperties'] !== undefined && form['additionalProperties'] !== false)
+    return null;
+  const known = fieldNames(form);
+  const unknown = Object.keys(given).find((name) => !known.includes(name));
+  if (unknown === undefined) return null;
+  const meant = likelyMeant(unknown, known);
+  const fix = meant === undefined ? 'omit it.' : `did you mean ${show(meant)}?`;
+  return `expected only fields of the form, got ${show(unknown)}; ${fix}`;
 }
 
 type Checked =
