@@ -9,7 +9,7 @@ import type { SharedBudget } from './core/rules/budget.js';
 import { type Duration, show } from './core/text/text.js';
 import { type EncryptionOptions, encryptionProblem } from './encryption/keyring.js';
 import { type IdHashing, hashedWith } from './temporal/stored-ids.js';
-import { findPrice, findWindow } from './models/known-models.js';
+import { meantModel } from './models/known-models.js';
 import type { ModelEntry } from './models/model-entry.js';
 import { secretNamesProblem } from './secrets/known.js';
 import {
@@ -17,7 +17,6 @@ import {
   expected,
   uniquelyNamed,
   type OptionSchemas,
-  likelyMeant,
   timerDuration,
 } from './validation/check-options.js';
 
@@ -329,30 +328,21 @@ export function defineConfig(config: Config): Config {
   return Object.freeze({ ...config });
 }
 
-/**
- * Returns the entry of `models` that a name is almost, and that would be sent to a provider that does
- * not have it; else undefined. Names with other digits, such as those of another version, are names of
- * other models.
- */
-export function meantModel(name: string, entries: readonly string[]): string | undefined {
-  if (name === 'demo' || entries.includes(name)) return undefined;
-  if (findPrice(name) !== null || findWindow(name) !== null) return undefined;
-  const meant = likelyMeant(name, entries);
-  return meant !== undefined && digits(meant) === digits(name) ? meant : undefined;
-}
-
 /** Throws an `InputError` for a model with a misspelled name. */
 function assertModelNames(agents: readonly Agent[], entries: readonly string[]): void {
-  for (const { name, model } of agents) {
-    const meant = model === null ? undefined : meantModel(model, entries);
-    if (meant === undefined) continue;
-    throw new InputError(
-      `config: agent ${show(name)}: model: expected an entry of \`models\`, got ${show(model)} (did you mean ` +
-        `${show(meant)}); correct it, or add an entry ${show(model)}: {} for a model with this name`,
-    );
+  for (const { name, model, fallbacks = [] } of agents) {
+    const called = [
+      ...(model === null ? [] : [['model', model] as const]),
+      ...fallbacks.map((fallback, at) => [`model[${at + 1}]`, fallback] as const),
+    ];
+    for (const [field, given] of called) {
+      const meant = meantModel(given, entries);
+      if (meant === undefined) continue;
+      const wanted = meant === 'demo' ? 'a model' : 'an entry of `models`';
+      throw new InputError(
+        `config: agent ${show(name)}: ${field}: expected ${wanted}, got ${show(given)} (did you mean ` +
+          `${show(meant)}); correct it, or add an entry ${show(given)}: {} for a model with this name`,
+      );
+    }
   }
-}
-
-function digits(name: string): string {
-  return name.replaceAll(/\D/g, '');
 }

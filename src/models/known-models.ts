@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { ModelPrice } from '../core/definition/definition.js';
 import { isObject } from '../core/text/json.js';
-import type { OptionSchemas } from '../validation/check-options.js';
+import { type OptionSchemas, likelyMeant } from '../validation/check-options.js';
 import type { RequestParameter } from './model.js';
 
 /** The role of the instructions; `user`: they precede the text of the first user message. */
@@ -325,4 +325,20 @@ async function probeServer({ name, port }: LocalServer): Promise<RunningServer |
   } catch {
     return null;
   }
+}
+
+/**
+ * Returns the entry of `models`, or `demo`, that a name is almost, and that would be sent to a provider
+ * that does not have it; else undefined. Names with other digits, such as those of another version, are
+ * names of other models.
+ */
+export function meantModel(name: string, entries: readonly string[]): string | undefined {
+  if (name === 'demo' || entries.includes(name)) return undefined;
+  if (findPrice(name) !== null || findWindow(name) !== null) return undefined;
+  const meant = likelyMeant(name, [...entries, 'demo']);
+  return meant !== undefined && digits(meant) === digits(name) ? meant : undefined;
+}
+
+function digits(name: string): string {
+  return name.replaceAll(/\D/g, '');
 }

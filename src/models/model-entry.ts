@@ -25,6 +25,7 @@ import {
   findPrice,
   findWindow,
   getCapabilities,
+  meantModel,
 } from './known-models.js';
 import { MAX_CALL_MS, type Model } from './model.js';
 import {
@@ -239,6 +240,8 @@ export interface ModelCatalog {
   resolve(name: string): ResolvedModel;
   /** Whether a name has an entry, or is that of a provider's model, which needs none. */
   knows(name: string): boolean;
+  /** Returns the entry, or `demo`, that a name which it does not know is almost; else undefined. */
+  meant(name: string): string | undefined;
 }
 
 /**
@@ -259,6 +262,7 @@ export function createModelCatalog(
   return {
     knows: (name) =>
       named.has(name) || name === 'demo' || findPrice(name) !== null || findWindow(name) !== null,
+    meant: (name) => meantModel(name, [...named.keys()]),
     resolve(name) {
       const entry = named.get(name);
       if (entry !== undefined) return entry;

@@ -238,6 +238,20 @@ describe('a model that is almost an entry of `models`', () => {
     );
   });
 
+  test('is an error that names the demo model, which has no entry', () => {
+    expect(config('dmo', 'main')).toThrow(
+      'config: agent "desk": model: expected a model, got "dmo" (did you mean "demo"); correct it, or add an entry "dmo": {} for a model with this name',
+    );
+    expect(config('dmo', 'dmo')).not.toThrow();
+  });
+
+  test('is an error among the fallbacks, too', () => {
+    const agent = defineAgent({ ...base, model: ['main', 'demo', 'mian'] });
+    expect(() => defineConfig({ agents: [agent], models: { main: {} } })).toThrow(
+      'config: agent "desk": model[2]: expected an entry of `models`, got "mian" (did you mean "main")',
+    );
+  });
+
   test.each([
     ['gpt-4.1', 'gpt-4o'],
     ['qwen3', 'qwen2'],

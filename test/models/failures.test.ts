@@ -137,13 +137,19 @@ test('says that no further reply is requested, because each may have been paid f
 
 test('names the worker and what its configuration lacks, and probes soon, if another worker may succeed', () => {
   const error = failure({ kind: 'credentials', type: 'no_credentials' });
-  const text = namingWorker(error, 'smart', false).message;
-  expect(text).toMatch(
-    /^worker \d+@\S+ \(no entry "smart" in `models` of its config\): it failed Then restart the worker\.$/,
+  const smart = { model: 'smart', meant: undefined };
+  const kept =
+    ' run keeps the name: add the entry, or cancel the run and start another): it failed';
+  expect(namingWorker(error, smart).message).toMatch(
+    /^worker \d+@\S+ \(no entry "smart" in `models` of its config; this run .*: it failed Then restart the worker\.$/,
+  );
+  expect(namingWorker(error, smart).message).toContain(`of its config; this${kept}`);
+  expect(namingWorker(error, { model: 'dmo', meant: 'demo' }).message).toContain(
+    ` (no entry "dmo" in \`models\` of its config; did you mean "demo"? This${kept}`,
   );
   const refused = failure({ kind: 'credentials', type: 'authentication' });
-  expect(namingWorker(refused, 'smart', true).message).toMatch(/^worker \d+@\S+: it failed$/);
-  expect(namingWorker(failure({}), 'smart', false).message).toBe('it failed');
+  expect(namingWorker(refused, null).message).toMatch(/^worker \d+@\S+: it failed$/);
+  expect(namingWorker(failure({}), smart).message).toBe('it failed');
   const decision = decide({ kind: 'credentials' });
   const report = attemptReport(error, decision, { attempt: 1, at: 0 });
   expect(modelFailure(decision, report).details).toMatchObject([{ elsewhere: true }]);

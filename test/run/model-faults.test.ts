@@ -278,7 +278,9 @@ test('a run that only one of two workers can continue says what the other lacks,
   const handle = await mixed.start({ agent: 'bot', message: 'mixed-config' });
   const { reason, message } = await blocked(handle);
   expect([reason, message]).toEqual(['credentials', expect.stringContaining('OPENAI_API_KEY')]);
-  expect(message).toMatch(/^worker \d+@\S+ \(no entry "smart" in `models` of its config\): /);
+  expect(message).toMatch(
+    /^worker \d+@\S+ \(no entry "smart" in `models` of its config; this run keeps the name: add the entry, or cancel the run and start another\): No model provider is set/,
+  );
   await mixed.worker([bot], { models: { smart: openAiModel({ baseUrl: stub.baseUrl }) } });
   const { outcome, history } = await mixed.end(handle);
   expect(outcome.answer).toBe('done');

@@ -201,7 +201,9 @@ function reportFailure(attempted: Attempt, thrown: unknown, definition?: AgentDe
   if (fault !== null) return storageFailure(fault, earlier);
   const model = definition && modelAt(definition, memory.turn);
   const failed = asOutage(toModelError(thrown), memory.turn);
-  const error = namingWorker(failed, model ?? '', !model || deps.models.knows(model));
+  const isLacked = model && !deps.models.knows(model);
+  const lacked = isLacked ? { model, meant: deps.models.meant(model) } : null;
+  const error = namingWorker(failed, lacked);
   const { attempt, scheduledTimestampMs } = context.info;
   const at = Date.now();
   const uselessReplies = reports.filter(({ type }) => USELESS.includes(type)).length + 1;

@@ -312,16 +312,30 @@ function textOf(thrown: unknown): string {
   return typeof thrown === 'string' ? thrown : Object.prototype.toString.call(thrown);
 }
 
+/** A model that a worker's config does not have, although its name needs an entry. */
+interface LackedModel {
+  readonly model: string;
+  /** The name that may be meant; undefined if none is near. */
+  readonly meant: string | undefined;
+}
+
 /**
- * Returns an error with the name of this worker, if another worker may not have it. `hasEntry`:
- * whether the worker's config has the model, or its name needs no entry.
+ * Returns an error with the name of this worker, if another worker may not have it. `lacked`: the model, if
+ * the worker's config does not have it; then the error says what helps this run, which keeps the agent's
+ * definition, and so the name, until its turn is over.
  */
-export function namingWorker(error: ModelError, model: string, hasEntry: boolean): ModelError {
+export function namingWorker(error: ModelError, lacked: LackedModel | null): ModelError {
   const { details, message } = error;
   if (!OF_WORKER.includes(details.kind)) return error;
-  const lack = hasEntry ? '' : ` (no entry ${JSON.stringify(model)} in \`models\` of its config)`;
-  const fix = details.type === 'no_credentials' ? ' Then restart the worker.' : '';
-  return new ModelError(`${THIS_WORKER}${lack}: ${message}${fix}`, details);
+  const restart = details.type === 'no_credentials' ? ' Then restart the worker.' : '';
+  if (lacked === null) return new ModelError(`${THIS_WORKER}: ${message}${restart}`, details);
+  const name = JSON.stringify(lacked.model);
+  const lack = `no entry ${name} in \`models\` of its config`;
+  const meant = lacked.meant && `; did you mean ${JSON.stringify(lacked.meant)}? This`;
+  // It precedes the error, because a long text is cut at its end.
+  const fix = `${meant ?? '; this'} run keeps the name: add the entry, or cancel the run and start another`;
+  const text = `${THIS_WORKER} (${lack}${fix}): ${message}${restart}`;
+  return new ModelError(text, details);
 }
 
 /**

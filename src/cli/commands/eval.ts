@@ -1,8 +1,8 @@
 import { writeFile } from 'node:fs/promises';
-import { meantModel } from '../../config.js';
 import { visible } from '../../core/state/summaries.js';
 import { InputError } from '../../core/errors.js';
 import { isObject } from '../../core/text/json.js';
+import { meantModel } from '../../models/known-models.js';
 import { createModelCatalog, standInFor } from '../../models/model-entry.js';
 import { type Model, ModelError } from '../../models/model.js';
 import {
@@ -99,7 +99,7 @@ async function evaluateFolder(
 /** Returns the model of a configuration, or of a provider, that is called in place of the recorded one. */
 export async function candidateModel(context: CliContext, name: string): Promise<Model> {
   const { models = {} } = await context.config();
-  const meant = meantModel(name, [...Object.keys(models), 'demo']);
+  const meant = meantModel(name, Object.keys(models));
   if (meant !== undefined) {
     throw new UsageError(
       `--model: expected a model, got ${show(name)} (did you mean ${show(meant)}); correct it, or add an entry ${show(name)}: {} to \`models\``,
