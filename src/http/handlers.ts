@@ -28,7 +28,7 @@ import {
   tenantFor,
 } from './access.js';
 import { HttpError } from './errors.js';
-import { cancelOpen, checkedLimits } from './input-fields.js';
+import { MAX_HTTP_WAIT_SECONDS, cancelOpen, checkedLimits } from './input-fields.js';
 import type { OperationName, OperationOutput, ReadInput } from './operations.js';
 import { type AgentOfTenant, type Principal, rightsOf } from './principals.js';
 import {
@@ -87,7 +87,7 @@ export type Handlers = {
 
 /** How long a change of a run is tried; without a worker, the answer is then 503. */
 const WITHIN = '30 seconds';
-const [WAIT_SECONDS, MAX_WAIT_SECONDS] = [30, 60];
+const WAIT_SECONDS = 30;
 const LISTED = 50;
 const MAX_LISTED = 200;
 
@@ -262,7 +262,7 @@ function readHandlers(place: Place, open: OpenFor): Pick<Handlers, ReadNames> {
     },
     async getResult({ run, turn, wait = WAIT_SECONDS }, caller) {
       await open(run, 'read', caller);
-      const waitMs = Math.max(1, Math.min(wait, MAX_WAIT_SECONDS) * 1_000);
+      const waitMs = Math.max(1, Math.min(wait, MAX_HTTP_WAIT_SECONDS) * 1_000);
       const over = new AbortController();
       if (wait > 0) caller.hold(over.signal);
       try {

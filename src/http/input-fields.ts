@@ -56,6 +56,9 @@ export const attachmentInput = z.union(
 
 export type AttachmentInput = z.output<typeof attachmentInput>;
 
+/** The longest wait of one request for a result. A longer one is cut to it. */
+export const MAX_HTTP_WAIT_SECONDS = 60;
+
 const aTurn = 'expected the number of a turn, such as 2; omit it to cancel the whole run';
 
 /** The turn that a request cancels. */
@@ -169,7 +172,19 @@ export function refuseUnknownTools(server: McpServer, toDecide: string): void {
       throw Object.assign(new Error(unknownTool(name, target, toDecide)), { code: INVALID_PARAMS });
     },
   });
-  Object.defineProperty(server, '_registeredTools', { value: tools });
+  const schemaOf: unknown = Reflect.get(server, 'toolInputSchemaJson');
+  Object.defineProperties(server, {
+    _registeredTools: { value: tools },
+    // Over HTTP, the SDK looks for a tool already before it handles the call, and would fail there.
+    toolInputSchemaJson: {
+      value: (name: string): unknown =>
+        Object.hasOwn(registered, name) && typeof schemaOf === 'function'
+          ? Reflect.apply(schemaOf, server, [name])
+          : undefined,
+    },
+    // No tool has one.
+    resolveScopeChallenge: { value: () => undefined },
+  });
 }
 
 function unknownTool(name: string, tools: object, toDecide: string): string {

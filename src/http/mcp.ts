@@ -12,6 +12,7 @@ import { errorAnswer } from './errors.js';
 import type { Guarded } from './guard.js';
 import { type Caller, SEES_REQUESTS, createHandlers } from './handlers.js';
 import {
+  HTTP_RESULT_INPUT,
   RUN_TOOLS,
   UNCHANGING,
   WAIT_SECONDS,
@@ -26,7 +27,13 @@ import {
   withDecideTools,
   withNextAct,
 } from './mcp-tools.js';
-import { decisionNamed, inToolTerms, nothingToCancel, refuseInOwnWords } from './input-fields.js';
+import {
+  decisionNamed,
+  inToolTerms,
+  nothingToCancel,
+  refuseInOwnWords,
+  refuseUnknownTools,
+} from './input-fields.js';
 import { shownToModel } from './views.js';
 
 /** The path of the MCP server. */
@@ -56,6 +63,7 @@ export function addMcpRoute(
         const tools = { place, handlers, caller, log, canDecide };
         addRunTools(server, tools);
         if (canDecide) addDecideTools(server, tools);
+        refuseUnknownTools(server, '`serve: { mcp: { decide: true } }` in its configuration');
         return server;
       },
       { maxRequestBodySize: parts.limits.bodyBytes },
@@ -135,7 +143,7 @@ function addRunTools(server: McpServer, parts: ToolParts): void {
   );
   server.registerTool(
     'agent_result',
-    RUN_TOOLS.agent_result,
+    { ...RUN_TOOLS.agent_result, inputSchema: HTTP_RESULT_INPUT },
     tool(async ({ id, wait_seconds: wait = WAIT_SECONDS }, { mcpReq }) => {
       const signal = AbortSignal.any([caller.signal, mcpReq.signal]);
       const now = await handlers.getRun({ run: id }, caller);

@@ -246,6 +246,21 @@ test('arguments that do not fit are refused with the field, the value, and the f
   expect(wrong).toBe('wait_seconds: expected number, got "soon"');
 });
 
+test('a tool that the server does not offer is refused with the nearest name, or with how it is offered', async () => {
+  const ann = await connect('ann');
+  await expect(ann.callTool({ name: 'agent_stat' })).rejects.toThrow(
+    'name: expected a tool of this server, got "agent_stat"; did you mean agent_start?',
+  );
+  for (const name of ['decide', 'list_requests']) {
+    await expect(ann.callTool({ name })).rejects.toThrow(
+      'it is offered only with `serve: { mcp: { decide: true } }` in its configuration',
+    );
+  }
+  const { tools } = await ann.listTools();
+  const wait = tools.find(({ name }) => name === 'agent_result')?.inputSchema.properties;
+  expect(wait).toMatchObject({ wait_seconds: { minimum: 0, maximum: 60 } });
+});
+
 test('arguments that a program could not keep are refused, and none has a failure of its own', async () => {
   const ann = await connect('ann');
   const refused = async (name: string, given: Record<string, unknown>) =>
