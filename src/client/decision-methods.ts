@@ -6,7 +6,6 @@ import {
   closeRun,
   pauseRun,
   requestUndo,
-  resolveRequests,
   resumeRun,
   revokeGrant,
   setLimits,
@@ -22,6 +21,7 @@ import {
   signalAllRuns,
 } from './control.js';
 import { type RequestFilter, listRequests, readRequest } from './requests.js';
+import { resolveOpen } from './resolve.js';
 import { storedId } from './run-ids.js';
 
 type WithBy = ReturnType<typeof withActor>;
@@ -74,7 +74,7 @@ export function decisionMethods(
       await readRequest(client, { run: await storedId(client, run), id }, blobs),
     resolve: async (run, decisions, options) => {
       const [made, how] = [claimed(decisions), withBy('resolve', options)];
-      return await resolveRequests(client, await storedId(client, run), made, how);
+      return await resolveOpen(client, await storedId(client, run), made, how);
     },
     revoke: async (run, grant, options) => {
       const how = withBy('revoke', options);

@@ -3,6 +3,7 @@ import type { PerdureClient } from '../client/client-types.js';
 import { type SeesRow, listRuns } from '../client/list.js';
 import { storedFilter } from '../client/decision-methods.js';
 import { listRequests } from '../client/requests.js';
+import { resolveOpen } from '../client/resolve.js';
 import type { Right } from '../config.js';
 import { InputError } from '../core/errors.js';
 import { readDrawing } from '../history/run-drawing.js';
@@ -14,7 +15,6 @@ import { show } from '../core/text/text.js';
 import type { Outcome } from '../core/transcript/outcome.js';
 import type { Decision } from '../core/transcript/request.js';
 import { readRun } from '../history/read-run.js';
-import { resolveRequests } from '../updates/decide.js';
 import { createRunInput, startRun } from '../updates/start.js';
 import {
   type ListedRun,
@@ -376,7 +376,7 @@ function writeHandlers(place: Place, open: OpenFor): Omit<Handlers, ReadNames> {
       const checkedLater = decisions as unknown as readonly Decision[];
       const actor = { ...actorOfCaller(caller), ...groupsOfCaller(caller) };
       const made = checkedLater.map((decision) => ({ ...decision, ...actor }));
-      return { receipts: [...(await resolveRequests(place.client, runId, made, { id, ...how }))] };
+      return { receipts: [...(await resolveOpen(place.client, runId, made, { id, ...how }))] };
     },
     async cancelRun({ run, turn }, caller) {
       await openToCancel(place, caller.principal, run);

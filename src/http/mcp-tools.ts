@@ -326,7 +326,9 @@ export const HTTP_RESULT_INPUT = RUN_TOOLS.agent_result.inputSchema.extend({
   wait_seconds: waitSeconds
     .meta({ maximum: MAX_HTTP_WAIT_SECONDS })
     .optional()
-    .describe(`default ${WAIT_SECONDS}, at most ${MAX_HTTP_WAIT_SECONDS}; a longer wait is cut to it`),
+    .describe(
+      `default ${WAIT_SECONDS}, at most ${MAX_HTTP_WAIT_SECONDS}; a longer wait is cut to it`,
+    ),
 });
 
 /** The field of a failed result's `_meta` that holds the stable code of the error. */

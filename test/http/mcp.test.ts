@@ -227,6 +227,23 @@ test('no client decides, unless the server lets it and its principal has the rig
   expect(desk.paid).not.toContain(23);
   expect((await call(able, 'decide', decision)).failed).toBe(false);
   expect((await desk.client.result(id)).answer).toBe('done: paid 23');
+  // Whoever decides again, in whatever way, reads who was first.
+  const over = new RegExp(
+    `^request: r1 of run ${id} was decided by ann \\(verified by mcp\\) \\(approve\\) at \\S+Z, and cannot be decided again`,
+  );
+  const fixed = 'read the result of the run, which has ended';
+  const again = await call(able, 'decide', { ...decision, as: 'deny' });
+  expect(again.text).toMatch(over);
+  expect(again.text).toContain(`; ${fixed}\ncode: run_ended`);
+  const made = { request: request.id, digest: request.digest, as: 'deny' } as const;
+  const { body } = await desk.send(`/v1/runs/${id}/decisions`, { body: { decisions: [made] } });
+  const code = 'run_ended';
+  const message = expect.stringMatching(over);
+  expect(body.error).toEqual({ code, message, fix: fixed });
+  await expect(desk.client.resolve(id, made)).rejects.toMatchObject({ reason: code, message });
+  await expect(desk.client.resolve(id, { ...made, request: 'r9' })).rejects.toMatchObject({
+    message: `run ${id} has ended, so r9 is no longer open; read its result`,
+  });
 });
 
 test('arguments that do not fit are refused with the field, the value, and the fix', async () => {

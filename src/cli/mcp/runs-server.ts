@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { agentProblem, servedAgentProblem } from '../../client/fork-run.js';
 import { withAllArguments } from '../../client/requests.js';
 import { nameRun } from '../../client/run-ids.js';
+import { resolveOpen } from '../../client/resolve.js';
 import { toRunStatus, waitForResult } from '../../client/status.js';
 import { resultUnlessResting } from '../../client/until-resting.js';
 import { IdTakenError, InputError } from '../../core/errors.js';
@@ -42,7 +43,7 @@ import { shownToModel } from '../../http/views.js';
 import { ownVersion } from '../../storage/files.js';
 import { findServedAgent } from '../../temporal/pollers.js';
 import { askRun } from '../../updates/ask.js';
-import { cancelTurn, resolveRequests } from '../../updates/decide.js';
+import { cancelTurn } from '../../updates/decide.js';
 import { createRunInput, startRun } from '../../updates/start.js';
 import { osUser } from '../input/option-parsers.js';
 import { errorCode, runnableTextElsewhere } from '../reports/next-command.js';
@@ -301,7 +302,7 @@ function addDecideTools(server: McpServer, access: RunsAccess): void {
       );
       await access.ensureWorker((await describeRun(client, id)).taskQueue);
       const options = { by: mcpClaim(), ...UPDATE_TIMEOUT };
-      const [receipt] = await resolveRequests(client, id, { ...given, as }, options);
+      const [receipt] = await resolveOpen(client, id, { ...given, as }, options);
       return toolResult({ id, request: given.request, checking: receipt?.checking === true });
     }),
   );
