@@ -2,7 +2,7 @@ import { Command as Program, type Command as Entry } from 'commander';
 import { printable } from '../core/text/text.js';
 import { ownVersion } from '../storage/files.js';
 import type { Command, Listed, ListedGroup } from './context.js';
-import { withOptionHint } from './input/option-hints.js';
+import { withGroupHint, withOptionHint } from './input/option-hints.js';
 import { withOptions } from './input/options.js';
 
 /** Runs a command. `entry` holds the parsed options, `options` the command's own by name. */
@@ -255,6 +255,8 @@ export function createProgram(runner: Runner): Program {
     program.commandsGroup(group);
     addCommands(program, commands, runner);
   }
+  const fail = program.error.bind(program);
+  program.error = (message, options) => fail(withGroupHint(message, program), options);
   return program;
 }
 

@@ -5,6 +5,7 @@ import { isObject, parseJson, textField } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
 import type { ModelEntry } from '../models/model-entry.js';
 import { withCalled } from '../agents/agent-definition.js';
+import { likelyMeant } from '../validation/check-options.js';
 import { assertOptionNames } from '../validation/option-names.js';
 import { type Watch, observeAgents, observeModel } from './observe.js';
 
@@ -32,7 +33,9 @@ export function assertFaults(faults: readonly unknown[]): void {
     const number = isObject(fault) && count !== undefined ? fault[count] : undefined;
     if (!Number.isInteger(number) || Number(number) < 1) {
       const form = '{ at: "after-effect", call: 1, kill: true }, or before-reply with step';
-      throw new InputError(`faults: expected a fault such as ${form}, got ${show(fault)}`);
+      const meant = count === undefined ? likelyMeant(place, Object.keys(FAULTS)) : undefined;
+      const fix = meant === undefined ? '' : `; did you mean ${meant}?`;
+      throw new InputError(`faults: expected a fault such as ${form}, got ${show(fault)}${fix}`);
     }
   }
 }

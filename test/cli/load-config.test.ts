@@ -159,7 +159,10 @@ describe('an error names the file and the fix', () => {
       'export default { agents: [{}] };',
       /agents\[0\]: expected an agent, got an object; make it with defineAgent/,
     ],
-    ['const x: number = ;\nexport default x;', /^perdure\.config\.ts: .*Unexpected token[^]*:1:18/],
+    [
+      'const x: number = ;\nexport default x;',
+      /^perdure\.config\.ts:1:19: syntax error: Unexpected token$/,
+    ],
     ["import x from 'not-there';\nexport default x;", /: Cannot find module 'not-there'$/],
     [
       "import { defineTool } from 'perdure';\nexport default defineTool({ name: 'a b' });",
@@ -167,5 +170,15 @@ describe('an error names the file and the fix', () => {
     ],
   ])('%s', async (text, message) => {
     expect(await mistake(text)).toMatch(message);
+  });
+
+  test('if a file that the configuration imports cannot be parsed', async () => {
+    const folder = await folderWith({
+      'perdure.config.ts': CONFIG,
+      'tools/greet.ts': 'export const tool = {\n',
+    });
+    await expect(load(folder)).rejects.toThrow(
+      `${join(folder, 'tools/greet.ts')}:2:1: syntax error: Unexpected token`,
+    );
   });
 });

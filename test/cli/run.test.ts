@@ -192,6 +192,7 @@ describe('an invalid command line', () => {
     ],
     ['run files   --id x', 'message: expected a message after the agent'],
     ['nothing', "unknown command 'nothing'"],
+    ['trigger s1', "unknown command 'trigger'\n(Did you mean schedule trigger?)"],
     ['run files hello --config gone.ts', '--config: expected an existing file, got gone.ts'],
   ])('%s: exits with 2 and the reason', async (line, why) => {
     const end = await command.here([...line.split(' '), '--json']).ended;

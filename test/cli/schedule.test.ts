@@ -169,7 +169,11 @@ describe('schedule', () => {
       '--agent: expected an agent of',
     ],
     ['its nearest name', ['x', '--agent', 'fils', '--every', '1h'], 'got "fils" (nearest: files)'],
-    ['no agent', ['x', '--every', '1h'], '--agent: expected the name of an agent, got none'],
+    [
+      'no agent',
+      ['x', '--every', '1h'],
+      '--agent: expected the name of an agent, got none; give one of files, or the id of a run with --to',
+    ],
     [
       'no time',
       ['x', '--agent', 'files', '--time-zone', 'Asia/Tokyo'],

@@ -160,7 +160,7 @@ describe('an open run without another worker', () => {
 
 describe('an invalid message', () => {
   test.each([
-    ['send x', 'message: expected text, got an empty string'],
+    ['send x', 'message: expected a message after the id of the run, or --prompt; got none'],
     ['send x hello --message-id ', '--message-id: expected a string of 1–200 characters, got ""'],
     ['send x hello --pinned', 'Did you mean --pin'],
     [

@@ -98,6 +98,11 @@ describe('a script that would have no effect', () => {
     ['a moment', { on: { requests: { pay: approve() } } }, 'on: expected one of request, call,'],
     ['a time', { at: { soon: send('x') } }, 'at: expected a time after the start'],
     ['a fault', { faults: [{ at: 'middle', call: 1 }] }, 'faults: expected a fault such as'],
+    [
+      'the name of a fault',
+      { faults: [{ at: 'after-efect', call: 1 }] },
+      '; did you mean after-effect?',
+    ],
     ['a name', { model: 'demo' }, 'model: expected a list of replies or a model, got "demo"'],
     ['a number', { faults: [{ at: 'after-reply', call: 1 }] }, 'faults: expected a fault'],
   ])('is refused: %s', async (_, given, message) => {

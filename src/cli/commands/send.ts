@@ -231,6 +231,11 @@ function askOf(
   { message, messageId, steer, pin, refresh, prompt, arg, context, setting, by }: SendOptions,
   attachments: readonly Attachment[],
 ): Ask {
+  if (message.length === 0 && prompt === undefined) {
+    throw new UsageError(
+      'message: expected a message after the id of the run, or --prompt; got none',
+    );
+  }
   const ask: Ask = {
     by: deciderName(by),
     ...((message.length > 0 || prompt === undefined) && { message: message.join(' ') }),

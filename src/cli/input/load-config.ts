@@ -148,7 +148,7 @@ async function importModule(file: string, name: string, env: NodeJS.ProcessEnv):
     return loaded;
   } catch (error) {
     await assertManifest(file);
-    throw asUsageError(name, error);
+    throw syntaxError({ file, name }, error) ?? asUsageError(name, error);
   }
 }
 
@@ -174,4 +174,26 @@ function asUsageError(name: string, error: unknown): UsageError {
   // Node lists the files that have imported a missing module, of which jiti's are the most.
   const [told = ''] = message.split('\nRequire stack:');
   return new UsageError(`${name}: ${told.trim()}`, { cause: error });
+}
+
+/** The beginning of jiti's errors about syntax, whose last line is the place. */
+const PARSE_ERROR = 'ParseError: ';
+
+/**
+ * Returns the error for a file that cannot be parsed, in one line with its place first; null for any other
+ * error. `name`: how the file of the configuration is shown.
+ */
+function syntaxError(
+  { file, name }: { readonly file: string; readonly name: string },
+  error: unknown,
+): UsageError | null {
+  const message = error instanceof Error ? error.message : '';
+  const [what = '', where = ''] = message.trim().split('\n');
+  const [end = '', line, column] = /:(\d+):(\d+)$/.exec(where) ?? [];
+  if (!what.startsWith(PARSE_ERROR) || end === '') return null;
+  const path = where.trim().slice(0, -end.length);
+  // jiti counts columns from 0, unlike editors.
+  const place = `${path === file ? name : path}:${line}:${Number(column) + 1}`;
+  const text = `${place}: syntax error: ${what.slice(PARSE_ERROR.length).trim()}`;
+  return new UsageError(text, { cause: error });
 }

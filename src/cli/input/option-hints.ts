@@ -83,6 +83,20 @@ export function withOptionHint(message: string, entry: Entry): string {
   return hint === null ? message : `${error}\n(${hint})`;
 }
 
+const UNKNOWN_COMMAND = /^(error: unknown command '([^']+)')/;
+
+/**
+ * Returns an error of the program with the group that has a command of this name, such as `schedule trigger`
+ * for `trigger`; a name that is only near stays as it is.
+ */
+export function withGroupHint(message: string, program: Entry): string {
+  const [, error = '', word = ''] = UNKNOWN_COMMAND.exec(message) ?? [];
+  const group = program.commands.find(({ commands }) =>
+    commands.some((one) => one.name() === word),
+  );
+  return group === undefined ? message : `${error}\n(Did you mean ${group.name()} ${word}?)`;
+}
+
 const EXCESS = 'error: too many arguments';
 /** The most letters in which a mistyped command differs from the one that is meant. */
 const MISTYPED = 2;

@@ -133,6 +133,7 @@ export const createSchedule: Command<ScheduleCreateOptions> = {
   declare: (entry) => declareSchedule(entry, 'paused'),
   async run(context, options) {
     const { id, paused } = options;
+    if (options.agent === undefined && options.to === undefined) throw await noAgent(context);
     await checkNamedAgent(context, options);
     const given = { message: '', ...namedFields(options), id, ...(paused && { paused }) };
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- `create` checks it
@@ -147,6 +148,14 @@ export const createSchedule: Command<ScheduleCreateOptions> = {
     });
   },
 };
+
+/** Returns the error for a schedule that starts runs of no agent, with those that it may name. */
+async function noAgent(context: CliContext): Promise<UsageError> {
+  const names = (await context.config()).agents.map(({ name }) => visible(name)).join(', ');
+  return new UsageError(
+    `--agent: expected the name of an agent, got none; give one of ${names}, or the id of a run with --to`,
+  );
+}
 
 /** Notes that a run is not there to take messages. One that does not exist may be started later. */
 async function noteClosedTarget(context: CliContext, target: ScheduleTarget): Promise<void> {
