@@ -186,6 +186,7 @@ async function begin(
     until: { turn: 1 },
   } as const;
   const code = await followAndReport(context, followed, inChat(by));
+  if (code === EXIT.interrupted) return code;
   const opened = await openRun(context, started.id);
   return endOfRun(opened.run) === null ? opened : code;
 }
@@ -220,7 +221,7 @@ async function talk(
       const code = await followTurn(context, host, { opened, until, by, isShown });
       isShown = true;
       opened = await openRun(context, id);
-      if (endOfRun(opened.run) !== null) return code;
+      if (code === EXIT.interrupted || endOfRun(opened.run) !== null) return code;
     }
     if (host.interrupt.aborted) break;
     message ??= await nextLine();
