@@ -43,12 +43,19 @@ describe('an open run without another worker', () => {
     );
     expect(begun.stderr).toMatch(/^End it with: .* close open-ada --address/m);
 
-    const waiting = await perdure('attach', id, '--json').ended;
-    expect(json(waiting)).toMatchObject({ id, status: 'waiting_message', reason: null });
-    expect(waiting.stderr).toContain(
-      `Run ${id} waits for a message, so there is nothing to follow; its last turn is 1.`,
+    // A turn that has ended is shown as if it had been followed.
+    const waiting = await perdure('attach', id).ended;
+    expect({ code: waiting.code, stdout: waiting.stdout }).toEqual({
+      code: 0,
+      stdout: 'Hello Ada.\n',
+    });
+    expect(waiting.stderr).toMatch(/^turn 1 completed \(answer\) · 1 step · 0 calls/m);
+    expect(waiting.stderr).toMatch(
+      /^Run open-ada waits for a message\.\nSend it the next message with: .* send open-ada MESSAGE --address.*\nEnd it with: /m,
     );
-    expect(waiting.code).toBe(3);
+    const asData = await perdure('attach', id, '--json').ended;
+    expect(json(asData)).toMatchObject({ id, turn: 1, status: 'completed', answer: 'Hello Ada.' });
+    expect(asData.code).toBe(0);
 
     const sent = await perdure('send', id, 'What is', 'it?', '--message-id', 'q1', '--json').ended;
     expect(json(sent)).toMatchObject({
@@ -98,6 +105,8 @@ describe('an open run without another worker', () => {
       .ended;
     expect(json(begun)).toMatchObject({ id: 'open-rude', status: 'failed', reason: 'filtered' });
     expect(begun.code).toBe(1);
+    const shown = await perdure('attach', 'open-rude', '--json').ended;
+    expect({ code: shown.code, end: json(shown) }).toEqual({ code: 1, end: json(begun) });
     const next = await perdure('send', 'open-rude', 'Be kind').ended;
     expect({ code: next.code, stdout: next.stdout }).toEqual({ code: 0, stdout: 'sorry\n' });
     await perdure('cancel', 'open-rude', '--detach').ended;

@@ -7,7 +7,7 @@ import type { RunStatusName } from '../../core/state/status.js';
 import { visible } from '../../core/state/summaries.js';
 import type { JsonObject } from '../../core/text/json.js';
 import type { Attachment } from '../../core/transcript/messages.js';
-import { isEnding, nextTarget } from '../../history/follow-history.js';
+import { isEnding, nextTarget, reached } from '../../history/follow-history.js';
 import { endOfRun } from '../../history/pending-work.js';
 import { type StartedRun, runIdProblem } from '../../updates/start.js';
 import {
@@ -36,8 +36,14 @@ import {
   runSettings,
 } from '../input/run-settings.js';
 import { type OpenedRun, checkAgent, idTakenError, openRun, requireWorker } from '../open-run.js';
-import { nextCommand } from '../reports/next-command.js';
-import { haltedText, openLines, reportEnd, reportStarted } from '../reports/report-run.js';
+import { hasMessages, nextCommand, nextCommandFor } from '../reports/next-command.js';
+import {
+  haltedText,
+  openLines,
+  reportEnd,
+  reportStarted,
+  reportTurn,
+} from '../reports/report-run.js';
 import { type FollowOptions, followAndReport, waits } from '../run-view/follow-and-report.js';
 
 interface RunOptions extends FollowOptions, RunSettingOptions {
@@ -334,7 +340,8 @@ interface AttachCommandOptions extends FollowOptions {
 
 /**
  * `attach ID`: follows a run from its current state until it ends, or an open run until its turn
- * ends. Hosts a worker if none is running.
+ * ends. Hosts a worker if none is running. An open run that waits for a message is shown with its
+ * last turn.
  */
 export const attach: Command<AttachCommandOptions> = {
   declare: (entry) => withOptions(entry.argument('<id>', 'the run'), 'noWait', 'ui'),
@@ -357,20 +364,28 @@ export const attach: Command<AttachCommandOptions> = {
   },
 };
 
-/** Reports an open run that waits for a message: there is nothing to follow. */
+/**
+ * Reports an open run that waits for a message, as if its last turn had been followed to its end. A
+ * paused run, and one that no longer keeps the outcome of that turn, are reported as they are.
+ */
 async function reportIdle(context: CliContext, { run: handle }: OpenedRun): Promise<ExitCode> {
   const { id, runId, view } = handle;
   const paused = view.state?.paused === true;
-  const state = paused ? 'is paused and waits' : 'waits';
-  const turn = view.state?.turn.number ?? 0;
-  context.note(
-    `Run ${visible(id)} ${state} for a message, so there is nothing to follow; its last turn is ${turn}.`,
-  );
+  const end = reached(view, { turn: view.state?.turn.number ?? 0 });
+  const code =
+    end?.type === 'turn-ended' && !paused
+      ? await reportTurn(context, { ...end.ended, id, runId, view })
+      : EXIT.waiting;
+  context.note(`Run ${visible(id)} ${paused ? 'is paused and waits' : 'waits'} for a message.`);
   const left = { ...handle, last: { runId, view }, wasHosting: false };
   const halted = await haltedText(context, left, { isAsking: false });
   if (halted !== null) context.note(halted);
   for (const line of await openLines(context, handle)) context.note(line);
+  if (code !== EXIT.waiting) return code;
+  if (hasMessages(view)) {
+    context.note(`Read it with: ${await nextCommandFor(context, handle, ['transcript', id])}`);
+  }
   const status: RunStatusName = paused ? 'paused' : 'waiting_message';
   if (context.options.json) context.out(JSON.stringify({ id, runId, status, reason: null }));
-  return EXIT.waiting;
+  return code;
 }
