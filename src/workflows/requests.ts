@@ -158,9 +158,13 @@ export function continueUndoing(run: RunContext): void {
   for (const { name } of run.state.work.filter(isUndo)) runUndo(run, name.slice(UNDO.length));
 }
 
-/** Undoes a call while the run continues. Does nothing if there is no such call. */
+/**
+ * Undoes a call while the run continues. Does nothing if there is no such call. The handler of an
+ * update is in the root scope, whose cancellation would reject the waits of the undo; the scope of the
+ * run cancels its work.
+ */
 export function runUndo(run: RunContext, id: string): void {
-  void undo(run, `${UNDO}${id}`);
+  void CancellationScope.nonCancellable(() => undo(run, `${UNDO}${id}`));
 }
 
 async function undo(run: RunContext, name: string): Promise<void> {

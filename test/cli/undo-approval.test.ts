@@ -2,7 +2,9 @@ import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
 import { z } from 'zod';
 import { approve, deny } from '../../src/cli/commands/approve.js';
 import { inbox } from '../../src/cli/commands/list.js';
+import { cancel, close } from '../../src/cli/commands/pause.js';
 import { status } from '../../src/cli/commands/status.js';
+import { transcript } from '../../src/cli/commands/transcript.js';
 import { undo } from '../../src/cli/commands/undo.js';
 import type { Command } from '../../src/cli/context.js';
 import { requestView } from '../../src/http/views.js';
@@ -148,3 +150,31 @@ test('the command says how an undo has ended that needs no approval', async () =
   expect(bad.code).toBe(1);
   expect(bad.stderr).toMatch(/The undo of call call_1_1_0 .* failed: .*somebody else has it now/);
 });
+
+test.each([
+  ['close', close],
+  ['cancel', cancel],
+])(
+  '%s names the undo that it drops, and the ended run says that it was not undone',
+  async (_, end) => {
+    const { id } = await undoing();
+    const dropped = await type<{ readonly id: string }>(end, { id });
+    const why = 'the run ended before it was approved';
+    expect(dropped.stderr).toContain(
+      `Call call_1_1_0 (refund 80 € to order 17) is not undone: ${why}.`,
+    );
+    expect((await type(status, { id })).stdout).toMatch(
+      new RegExp(`^undo +call_1_1_0 .* not undone +${why}$`, 'm'),
+    );
+    expect((await type(transcript, { id })).stdout).toMatch(
+      new RegExp(`call_1_1_0 .* · not undone: requested by .*, but ${why}$`, 'm'),
+    );
+    const json = JSON.parse((await type(status, { id }, { json: true })).stdout);
+    expect(json.undoable).toMatchObject([
+      { call: 'call_1_1_0', state: 'not_undone', message: why },
+    ]);
+    const queried = await desk.rig.client.workflow.getHandle(id).query('status');
+    expect(queried).toMatchObject({ undoable: json.undoable });
+    expect(desk.done).toEqual(['refund']);
+  },
+);

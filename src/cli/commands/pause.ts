@@ -1,5 +1,7 @@
 import { RefusedError } from '../../core/errors.js';
 import { betweenTurnsText } from '../../core/run/no-turn.js';
+import { undosAtEnd } from '../../core/run/status.js';
+import { isUndoing } from '../../core/requests/undo-text.js';
 import { visible } from '../../core/state/summaries.js';
 import {
   type FollowTarget,
@@ -160,7 +162,9 @@ async function cancelRun(
     const text = `Cancellation requested; the run ${NOT_ENDED}. See: ${see}`;
     return reportRequested(context, opened, text);
   }
-  return exitCode(context, await reportEnd(context, { id, ...arrival.last }));
+  const code = await reportEnd(context, { id, ...arrival.last });
+  noteNotUndone(context, arrival.last);
+  return exitCode(context, code);
 }
 
 function reportRequested(context: CliContext, { run }: OpenedRun, text: string): ExitCode {
@@ -241,21 +245,43 @@ export const close: Command<{ readonly id: string; readonly by?: string }> = {
       );
     }
     const isIdle = nextTarget(run.view) === null && run.view.state?.paused !== true;
-    const send = async (): Promise<boolean> => {
+    const send = async (): Promise<Arrival | null> => {
       await closeRun(client, id, { by: actor });
-      return isIdle && (await followWithin(opened, 'end', { ms: END_WITHIN_MS })) !== null;
+      return isIdle ? await followWithin(opened, 'end', { ms: END_WITHIN_MS }) : null;
     };
-    const ended = await withWorker(context, opened, { decision: 'close', send });
+    const arrival = await withWorker(context, opened, { decision: 'close', send });
+    const ended = arrival !== null;
     const see = await nextCommandFor(context, run, [ended ? 'transcript' : 'attach', id]);
     context.note(
       ended
         ? `Run ${visible(id)} is closed.${hasMessages(run.view) ? ` Read its messages with: ${see}` : ''}`
         : `Run ${visible(id)} accepts no more messages and ends after the messages it already has. Follow it with: ${see}`,
     );
+    if (ended) noteNotUndone(context, arrival.last);
+    else await noteOpenUndos(context, run);
     if (context.options.json) context.out(JSON.stringify({ id, closing: true, ended }));
     return EXIT.completed;
   },
 };
+
+/** Names the calls whose undo the end of the run has dropped. */
+function noteNotUndone(context: CliContext, { view }: FollowedRun): void {
+  if (view.state === null) return;
+  for (const { call, shown, state, message = '' } of undosAtEnd(view.state)) {
+    if (state !== 'not_undone') continue;
+    context.note(`Call ${visible(call)} (${visible(shown)}) is not undone: ${visible(message)}.`);
+  }
+}
+
+/** Names the open requests about an undo, which the end of a run drops. */
+async function noteOpenUndos(context: CliContext, run: OpenedRun['run']): Promise<void> {
+  for (const request of viewedRequests(run.view, run.id).filter(isUndoing)) {
+    const see = await nextCommandFor(context, run, ['inbox', run.id, request.id]);
+    context.note(
+      `The undo of call ${visible(request.call ?? '')} waits for approval (request ${visible(request.id)}), and is dropped when the run ends. See it with: ${see}`,
+    );
+  }
+}
 
 /** The options of `pause` and `resume`. */
 interface ControlOptions {

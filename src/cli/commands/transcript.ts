@@ -9,7 +9,6 @@ import { type PlanProgress, planProgress } from '../../core/run/details.js';
 import type { GraphState } from '../../core/state/state.js';
 import type { RunPhase } from '../../core/state/status.js';
 import { visible } from '../../core/state/summaries.js';
-import { undoableCalls } from '../../core/state/undo.js';
 import { actorOf } from '../../core/input/turn-context.js';
 import { currentNode } from '../../core/state/turn-definition.js';
 import { type Message, isSide } from '../../core/transcript/messages.js';
@@ -120,7 +119,7 @@ async function printMessages(
   const end = calls ? undefined : to;
   const read = await readTranscript(client, run, { archive, from, to: end, side: true });
   const { total, decisions } = read;
-  const undos = requestedUndos(run.view);
+  const undos = requestedUndos(run);
   const messages = side ? read.messages : read.messages.filter((message) => !isSide(message));
   const hidden = read.messages.length - messages.length;
   const nodes = await readNodeSteps(client, run, { archive, from, to });
@@ -234,9 +233,10 @@ function noteNodeValues(
 }
 
 /** Returns the calls whose undo was requested, with who has requested it last, as far as the run knows. */
-function requestedUndos({ state }: RunReading['view']): readonly RequestedUndo[] {
-  const { decisions = [] } = state ?? {};
-  return undoableCalls(state ?? {}).flatMap(({ state: reached, ...undo }) => {
+function requestedUndos(run: RunReading): readonly RequestedUndo[] {
+  const { decisions = [] } = run.view.state ?? {};
+  const { undoable = [] } = toRunStatus(run, Date.now());
+  return undoable.flatMap(({ state: reached, ...undo }) => {
     if (reached === undefined) return [];
     const made = decisions.findLast(({ what, call }) => what === 'undo' && call === undo.call);
     return [{ ...undo, state: reached, ...actorOf(made ?? {}) }];

@@ -1,6 +1,6 @@
 import { attachedBytes } from '../../storage/owned-text.js';
 import type { RecordedDecision } from '../../core/state/state.js';
-import type { UndoState, Undoable } from '../../core/state/undo.js';
+import type { Undoable } from '../../core/state/undo.js';
 import { failureOf } from '../../core/transcript/call-result.js';
 import type { CallPair } from '../../core/transcript/transcript.js';
 import type {
@@ -40,7 +40,7 @@ interface DialogueOptions {
 
 /** A call whose undo was requested, how far that is, and who requested it. */
 export interface RequestedUndo extends Undoable {
-  readonly state: UndoState;
+  readonly state: NonNullable<Undoable['state']>;
   readonly by?: string;
   readonly door?: string;
 }
@@ -281,6 +281,7 @@ function undoText({ state, message = '', ...who }: RequestedUndo): string {
   const by = `by ${actorText(who)}`;
   if (state === 'undone') return `undone ${by}`;
   if (state === 'undoing') return `being undone ${by}`;
+  if (state === 'not_undone') return visible(`not undone: requested ${by}, but ${message}`);
   return `undo ${by} ${state}${message === '' ? '' : `: ${visible(message)}`}`;
 }
 

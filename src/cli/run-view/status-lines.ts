@@ -1,6 +1,7 @@
 import { inOneLine } from '../../core/requests/presentation.js';
 import { startOf } from '../../client/run-row.js';
 import type { RecordedDecision } from '../../core/state/state.js';
+import type { Undoable } from '../../core/state/undo.js';
 import type { AttemptReport } from '../../core/transcript/outcome.js';
 import type { RunReading } from '../../history/read-run.js';
 import { waitingFor } from '../../history/projection.js';
@@ -271,10 +272,15 @@ function undoLines({ status: { undoable = [] }, now }: StatusView): readonly str
     undoable.map(({ call, shown, until, state, message, request }) => [
       visible(call),
       visible(shown),
-      state ?? (until > now ? `possible for ${formatSpan(until - now)}` : 'no longer possible'),
+      undoWord(state) ??
+        (until > now ? `possible for ${formatSpan(until - now)}` : 'no longer possible'),
       request === undefined ? visible(message ?? '') : `waits for request ${visible(request)}`,
     ]),
   );
+}
+
+function undoWord(state: Undoable['state']): string | undefined {
+  return state === 'not_undone' ? 'not undone' : state;
 }
 
 /** Lists failed attempts of model calls. */

@@ -14,7 +14,7 @@ import {
 } from '../state/status.js';
 import { stepsOf } from '../state/turn-definition.js';
 import { getOutcome } from '../state/turn.js';
-import { undoableCalls } from '../state/undo.js';
+import { type Undoable, undoableCalls } from '../state/undo.js';
 import { UNDO, anyInFlight, blocks, findWork } from '../state/work.js';
 import { isObject } from '../text/json.js';
 import { show } from '../text/text.js';
@@ -84,7 +84,7 @@ export function runStatus(
     usage: state.total.usage,
     pending,
     ...(state.grants && state.grants.length > 0 && { grants: state.grants }),
-    ...undoable(state, ended !== null || isOver(state)),
+    ...undoable(state, { ended: ended !== null, over: isOver(state) }),
     outcome,
     ...(forkedFrom && { forkedFrom }),
     ...(left && { left }),
@@ -112,15 +112,36 @@ function messageOf({ why, fix, checking, expiresAt }: Request, now: number): str
 
 /**
  * Returns the calls that can be undone. After its end, a run undoes no call, so only those remain
- * whose undo was tried.
+ * whose undo was requested.
  */
-function undoable(state: RunState, ended: boolean): Pick<RunStatus, 'undoable'> {
+function undoable(
+  state: RunState,
+  run: { readonly ended: boolean; readonly over: boolean },
+): Pick<RunStatus, 'undoable'> {
   if (!state.kept) return {};
+  if (run.ended) return { undoable: undosAtEnd(state) };
   const calls = undoableCalls(state).map((call) => {
-    const request = ended ? undefined : findWork(state, `${UNDO}${call.call}`)?.request;
+    const request = run.over ? undefined : findWork(state, `${UNDO}${call.call}`)?.request;
     return request === undefined ? call : { ...call, request: request.id };
   });
-  return { undoable: ended ? calls.filter((call) => call.state !== undefined) : calls };
+  return { undoable: run.over ? calls.filter((call) => call.state !== undefined) : calls };
+}
+
+/** Returns the calls whose undo was requested, as they stay if the run ends in this state. */
+export function undosAtEnd(state: RunState): readonly Undoable[] {
+  return undoableCalls(state).flatMap((call) => {
+    if (call.state !== 'undoing') return call.state === undefined ? [] : [call];
+    const { request, phase, block, starts } = findWork(state, `${UNDO}${call.call}`) ?? {};
+    if (request !== undefined) {
+      return [{ ...call, state: 'not_undone', message: 'the run ended before it was approved' }];
+    }
+    const isUnknown = phase !== 'waiting' || block !== undefined || starts !== undefined;
+    if (!isUnknown) {
+      return [{ ...call, state: 'not_undone', message: 'the run ended before it was executed' }];
+    }
+    const message = 'the run ended meanwhile, so it is unknown whether the call is undone';
+    return [{ ...call, state: 'failed', message }];
+  });
 }
 
 /** Whether a task has its outcome. */

@@ -13,9 +13,9 @@ export interface Undoable {
   readonly shown: string;
   /** Unix time in ms after which it can no longer be undone. */
   readonly until: number;
-  /** Absent until an undo is requested. */
-  readonly state?: UndoState;
-  /** For `failed` and `denied`: why. */
+  /** Absent until an undo is requested. `not_undone`: the run ended before the undo was executed. */
+  readonly state?: UndoState | 'not_undone';
+  /** For `failed`, `denied`, and `not_undone`: why. */
   readonly message?: string;
   /** The id of the open request for whose decision the undo waits; absent if it waits for none. */
   readonly request?: string;
