@@ -2,7 +2,12 @@ import type { GraphDefinition } from '../core/definition/graph-definition.js';
 import { savedItems } from '../core/graph/items.js';
 import { planIn } from '../core/plan/plan.js';
 import { PLAN_REPORT } from '../core/plan/results.js';
-import { type ActionProgress, type PlanProgress, planProgress } from '../core/run/details.js';
+import {
+  type ActionProgress,
+  type PlanProgress,
+  calledFor,
+  planProgress,
+} from '../core/run/details.js';
 import type { GraphState, NodeVisits, RunState } from '../core/state/state.js';
 import {
   type CallProgress,
@@ -241,7 +246,7 @@ export function withProgress(
   const [first] = changes;
   const last = changes.at(-1);
   if (first === undefined || last?.after.graph === undefined) return steps;
-  const { made, over, others } = planSteps(planProgress(first.before), planProgress(last.after));
+  const { made, over, others } = planSteps(first.before, last.after);
   const items = itemSteps(itemProgress(first.before), itemProgress(last.after));
   const end = steps.findIndex(({ type }) => type === 'turn-ended');
   const place = steps.findIndex(({ type }) => type === 'node-ended' || type === 'node-begun');
@@ -269,19 +274,23 @@ function itemSteps(before: CallProgress | null, now: CallProgress | null): reado
  * ends of actions that had begun, and the other changes.
  */
 function planSteps(
-  before: PlanProgress | null,
-  now: PlanProgress | null,
+  stateBefore: RunState,
+  stateNow: RunState,
 ): Readonly<Record<'made' | 'over' | 'others', readonly DurableStep[]>> {
+  const [before, now] = [planProgress(stateBefore), planProgress(stateNow)];
   if (now === null) return { made: [], over: [], others: [] };
   const isKnown = before !== null && wordsOf(before) === wordsOf(now);
   const states = new Map(isKnown ? before.actions.map(({ id, state }) => [id, state]) : []);
-  const stateBefore = (id: string): ActionProgress['state'] => states.get(id) ?? 'planned';
-  const changed = now.actions.filter(({ id, state }) => stateBefore(id) !== state);
+  const wasAt = (id: string): ActionProgress['state'] => states.get(id) ?? 'planned';
+  const changed = now.actions.filter(({ id, state }) => wasAt(id) !== state);
   const isOver = ({ id, state }: ActionProgress): boolean =>
-    (state === 'done' || state === 'failed') && stateBefore(id) !== 'planned';
+    (state === 'done' || state === 'failed') && wasAt(id) !== 'planned';
+  // A call that ends its node is gone from the new state.
+  const shownOf = ({ id, shown }: ActionProgress): string =>
+    calledFor(stateNow, id) ?? calledFor(stateBefore, id) ?? shown;
   const step = (action: ActionProgress): DurableStep => ({
     type: 'action-changed',
-    action,
+    action: { ...action, shown: shownOf(action) },
     done: now.done,
     total: now.actions.length,
   });

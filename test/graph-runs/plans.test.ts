@@ -183,6 +183,32 @@ test('an executed action costs at most six events', async () => {
   expect((four - one) / 3).toBeLessThanOrEqual(6);
 });
 
+test('an approval after references were resolved, and the end of the action, name what the tool gets', async () => {
+  await desk.work([assistant()]);
+  const plan = {
+    actions: [
+      { id: 'a1', tool: 'add_event', arguments: { title: 'one' } },
+      { id: 'a2', tool: 'delete_event', arguments: { id: ref('a1', 'data.id') } },
+    ],
+  };
+  desk.script([JSON.stringify(plan), 'Done.']);
+  const handle = await desk.rig.start({ agent: 'assistant', message: 'tidy up' });
+  await desk.statusWhere(handle, ({ pending }) => pending[0]?.kind === 'plan');
+  await desk.decide(handle, { as: 'approve' });
+  const { pending } = await desk.statusWhere(handle, (now) => now.pending[0]?.kind === 'approval');
+  expect(pending).toMatchObject([{ arguments: '{"id":"e-one"}', summary: 'delete event e-one' }]);
+  await desk.decide(handle, { as: 'approve' });
+  await handle.result();
+  expect(desk.done).toEqual(['add one', 'delete e-one']);
+  const { events = [] } = await handle.fetchHistory();
+  const steps = (events ?? []).map(decodeEvent).flatMap(createStepEmitter('run'));
+  const named = steps.flatMap((step) =>
+    step.type === 'action-changed' && step.action.state === 'done' ? [step.action.shown] : [],
+  );
+  expect(named).toEqual(['add "one"', 'delete event e-one']);
+  expect(steps.filter(({ type }) => type === 'plan-made')).toHaveLength(1);
+});
+
 test('the events of a run show its plan, and the progress of each action', async () => {
   await desk.work([assistant()]);
   const actions = ['one', 'full'].map((title, index) => ({

@@ -99,6 +99,19 @@ export function currentDenial(
   return verdict?.then === 'deny' ? verdict : null;
 }
 
+/**
+ * Applies the rules to an undo as to a call. If a person approved it, only the current `deny`
+ * rules still apply.
+ */
+export async function evaluateUndo(
+  call: CheckedCall,
+  ruleContext: RuleContext,
+  { requests, isApproved }: Pick<RuleContextSource, 'requests'> & { readonly isApproved: boolean },
+): Promise<Verdict | null> {
+  if (!isApproved) return await evaluateCall(call, ruleContext);
+  return currentDenial(call, { requests, pinned: ruleContext.pinned });
+}
+
 async function evaluateApproval(
   { tool, parsed }: CheckedCall,
   { pinned, context }: RuleContext,

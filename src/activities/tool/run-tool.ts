@@ -1,6 +1,5 @@
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
-import type { Verdict } from '../../core/definition/rules.js';
 import type { ToolDefinition } from '../../core/definition/tool-definition.js';
 import { parseProblem } from '../../core/interpret/block.js';
 import type {
@@ -17,6 +16,7 @@ import { type ToolSuccess, recordedOk } from '../../core/transcript/call-result.
 import { redactMessage } from '../../secrets/redact.js';
 import { readFor } from '../../storage/blob-store.js';
 import { parsedJson } from '../../tools/arguments/check-arguments.js';
+import { describeCall } from '../../tools/define-tool.js';
 import { normalizeError } from '../../tools/result/plain.js';
 import type { Tool, UndoContext } from '../../tools/tool.js';
 import { type ActivityDependencies, readRunContext } from '../activity-context.js';
@@ -33,12 +33,7 @@ import {
 import { recordParsed } from '../model/reply-calls.js';
 import { observeToolCall } from '../observe.js';
 import { runKey } from '../prompt.js';
-import {
-  type RuleContext,
-  createRuleContext,
-  currentDenial,
-  evaluateCall,
-} from '../requests/evaluate-call.js';
+import { createRuleContext, evaluateCall, evaluateUndo } from '../requests/evaluate-call.js';
 import {
   checkWritable,
   reportLoss,
@@ -48,6 +43,7 @@ import {
 } from '../storage-faults.js';
 import { type Execution, deniedResult, executeCall } from './execute-call.js';
 import { createGenerator } from './generate.js';
+import { ifUnchanged } from './mcp-tool.js';
 import { type PreparedCall, prepareCall } from './prepare-call.js';
 import {
   type SerializedResult,
@@ -146,7 +142,7 @@ async function executeObserved(
 async function evaluateBeforeExecution(
   { requests, blobs }: ActivityDependencies,
   { info }: Context,
-  { agent, pinned, original, value, input, userContext }: Execution,
+  { agent, tool, pinned, original, value, input, userContext }: Execution,
 ): Promise<RunToolResult | null> {
   if (input.evaluateRules !== true) return null;
   const ruleContext = createRuleContext({ requests, pinned: agent, input, info, userContext });
@@ -154,7 +150,14 @@ async function evaluateBeforeExecution(
   if (verdict === null) return null;
   const forms = { written: canonicalJson(original), parsed: parsedJson(value) };
   const parsed = await withStorageMapping({}, () => recordParsed(forms, blobs));
-  return { ok: 'undecided', verdict, ...(parsed && { parsed }) };
+  const unchanged = ifUnchanged(pinned, tool);
+  const summary = unchanged && (await describeCall(unchanged, value));
+  return {
+    ok: 'undecided',
+    verdict,
+    ...(parsed && { parsed }),
+    ...(summary !== undefined && { summary }),
+  };
 }
 
 /**
@@ -240,8 +243,9 @@ async function executeUndo(
     text: await readResult(deps, input),
   }));
   const ruleContext = createRuleContext({ ...deps, pinned: agent, input, info, userContext });
-  const verdict = await evaluateUndo(deps, ruleContext, {
-    call,
+  const evaluated = { tool: pinned, original: call.original, parsed: value };
+  const verdict = await evaluateUndo(evaluated, ruleContext, {
+    requests: deps.requests,
     isApproved: input.approved === true,
   });
   if (verdict !== null) {
@@ -271,20 +275,6 @@ async function executeUndo(
       context: userContext,
     }),
   );
-}
-
-/**
- * Applies the rules to an undo as to a call. If a person approved it, only the current `deny`
- * rules still apply.
- */
-async function evaluateUndo(
-  { requests }: Pick<ActivityDependencies, 'requests'>,
-  ruleContext: RuleContext,
-  { call, isApproved }: { readonly call: Prepared; readonly isApproved: boolean },
-): Promise<Verdict | null> {
-  const evaluated = { tool: call.pinned, original: call.original, parsed: call.value };
-  if (!isApproved) return await evaluateCall(evaluated, ruleContext);
-  return currentDenial(evaluated, { requests, pinned: ruleContext.pinned });
 }
 
 async function readResult(

@@ -87,6 +87,8 @@ export interface Generated {
 interface Undecided {
   readonly verdict: Verdict;
   readonly parsed?: ParsedArguments;
+  /** The call as its tool describes it to people. A worker of an earlier version does not say it. */
+  readonly summary?: string;
 }
 
 /**
@@ -260,6 +262,7 @@ const undecided = fields<Extract<RunToolResult, { ok: 'undecided' }>>({
   ok: oneOf('undecided'),
   verdict: verdictShape,
   parsed: optional(parsedShape),
+  summary: optional(text),
 });
 const inputRequired = fields<Extract<RunToolResult, { ok: 'input_required' }>>({
   ok: oneOf('input_required'),
@@ -300,6 +303,7 @@ const functionResult = either(
     happened: oneOf('undecided'),
     verdict: verdictShape,
     parsed: optional(parsedShape),
+    summary: optional(text),
   }),
 );
 

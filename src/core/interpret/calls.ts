@@ -155,7 +155,7 @@ function undecided(
   state: RunState,
   { call }: OpenCall,
   {
-    result: { verdict, parsed },
+    result: { verdict, parsed, summary },
     at,
   }: { readonly result: Extract<RunToolResult, { ok: 'undecided' }>; readonly at: number },
 ): readonly RunEvent[] {
@@ -163,7 +163,13 @@ function undecided(
   if (denied !== null) return finishCall(deniedCall(call, denied), at);
   return [
     { type: 'work-ended', name: call.id },
-    { type: 'verdict-recorded', id: call.id, verdict, ...(parsed && { parsed }) },
+    {
+      type: 'verdict-recorded',
+      id: call.id,
+      verdict,
+      ...(parsed && { parsed }),
+      ...(summary !== undefined && { summary }),
+    },
   ];
 }
 

@@ -54,13 +54,12 @@ function undoChanged(
 /** Stores the rules' verdict on an open call of a graph's node. */
 export function recordVerdict(
   state: RunState,
-  { id, verdict, parsed }: Omit<EventOf<'verdict-recorded'>, 'type'>,
+  { id, verdict, parsed, summary }: Omit<EventOf<'verdict-recorded'>, 'type'>,
 ): RunState {
   const batch = getOpenBatch(state);
   if (batch === null) return state;
-  const calls = batch.calls.map((one) =>
-    one.id === id ? { ...one, verdict, ...(parsed && { parsed }) } : one,
-  );
+  const known = { ...(parsed && { parsed }), ...(summary !== undefined && { summary }) };
+  const calls = batch.calls.map((one) => (one.id === id ? { ...one, verdict, ...known } : one));
   return withTurn(state, { phase: { type: 'acting', batch: { ...batch, calls } } });
 }
 

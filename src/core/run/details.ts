@@ -4,10 +4,10 @@ import { planIn } from '../plan/plan.js';
 import type { RunState } from '../state/state.js';
 import { type RunStatus, statusName } from '../state/status.js';
 import { callSummary, formatBytes, visible } from '../state/summaries.js';
-import { stepOfLimit } from '../state/turn-definition.js';
+import { currentNode, stepOfLimit } from '../state/turn-definition.js';
 import { getOpenBatch } from '../state/turn.js';
 import { findWork } from '../state/work.js';
-import { type JsonObject, errorIn, isObject, textField } from '../text/json.js';
+import { type JsonObject, canonicalJson, errorIn, isObject, textField } from '../text/json.js';
 import { withoutTail } from '../text/text.js';
 import { failureOf } from '../transcript/call-result.js';
 import type { ToolMessage } from '../transcript/messages.js';
@@ -69,6 +69,20 @@ export function planProgress(state: RunState): PlanProgress | null {
   const count = (name: ActionProgress['state']): number =>
     actions.filter((action) => action.state === name).length;
   return { actions, done: count('done'), failed: count('failed') };
+}
+
+/**
+ * Returns what the run calls for an action of its plan, for people; null if that is what the plan says,
+ * as it is unless references of the action were replaced by results.
+ */
+export function calledFor(state: RunState, id: string): string | null {
+  const node = currentNode(state);
+  if (node?.kind !== 'execute') return null;
+  const { actions } = planIn(runGraph(state)?.state.values ?? {}, node.plan);
+  const planned = actions.find((action) => action.id === id);
+  const call = getOpenBatch(state)?.calls.find((one) => actionOf(one) === id);
+  if (planned === undefined || call === undefined || call.after !== undefined) return null;
+  return call.arguments === canonicalJson(planned.arguments) ? null : callSummary(call);
 }
 
 type ActionState = Pick<ActionProgress, 'state' | 'message'>;

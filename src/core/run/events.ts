@@ -96,6 +96,8 @@ type TurnEvent =
       readonly id: string;
       readonly verdict: Verdict;
       readonly parsed?: ParsedArguments;
+      /** The call as its tool describes it to people. */
+      readonly summary?: string;
     }
   /** What the tool of a call that a person may undo gets, as a worker has found. */
   | { readonly type: 'undo-parsed'; readonly call: string; readonly parsed: ParsedArguments }
