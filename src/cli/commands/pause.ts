@@ -26,7 +26,7 @@ import { deciderName } from '../input/option-parsers.js';
 import { withOptions } from '../input/options.js';
 import { type OpenedRun, requireOpenRun, requireWorker, startHint } from '../open-run.js';
 import { hasMessages, nextCommandFor, nextCommandOf } from '../reports/next-command.js';
-import { openLines, reportEnd, reportTurn } from '../reports/report-run.js';
+import { openLines, reportEnd, reportOpen, reportTurn } from '../reports/report-run.js';
 import { viewedRequests } from '../requests/show-request.js';
 import { requestCancel, signalAllRuns } from '../../client/control.js';
 import { formatCount } from '../format/format.js';
@@ -205,7 +205,8 @@ async function cancelCurrentTurn(
     how.type === 'turn-ended'
       ? await reportTurn(context, { ...how.ended, ...ended })
       : await reportEnd(context, ended);
-  if (isOpen) for (const line of await openLines(context, run)) context.note(line);
+  // A message that was queued has begun the next turn.
+  if (isOpen) await reportOpen(context, { ...run, last, wasHosting: false });
   return exitCode(context, code);
 }
 
