@@ -17,6 +17,7 @@ import { showPlan } from '../../src/core/plan/confirm-plan.js';
 import type { RunState } from '../../src/core/state/state.js';
 import type { RequestedCall } from '../../src/core/transcript/messages.js';
 import { ID, runWithCall } from '../support/pending-call.js';
+import { begun, config, toolDefinition } from '../support/scripts.js';
 
 const RUN = 'desk-1';
 const NOW = 1_300_000;
@@ -296,6 +297,31 @@ describe('what people see of a request', () => {
     expect(readPlain('edit later please', request)).toMatchObject({ as: 'answer' });
     for (const line of ['y', 'a99', 'hello', '']) expect(readPlain(line, request)).toBeNull();
   });
+});
+
+test.each([
+  [
+    {
+      type: 'object',
+      properties: {
+        signature: { type: 'string', description: 'as base64' },
+        at: { type: 'number' },
+      },
+      required: ['signature'],
+    },
+    ['> signature (text, required): as base64', '> at (number)'],
+  ],
+  [{ type: 'array', items: { type: 'string' } }, ['> {"type":"array","items":{"type":"string"}}']],
+])('a request to execute a call says what the result has: %#', (result, lines) => {
+  const tools = [toolDefinition('put', 'keyed', { kind: 'client', result })];
+  const state = runWithCall('put', {}, begun(config({ tools })));
+  const request = { id: 'r1', raisedAt: 1, kind: 'client_tool', why: 'x' };
+  const work = { name: ID, phase: 'waiting', request };
+  const asks = toRequest({ ...state, firstRunId: 'f' }, work as never, RUN);
+  expect(asks.result).toEqual(result);
+  const view = { run: RUN, request: asks, unreadable: null, commands: [], whole: 'x' };
+  const shown = requestLines(view, { width: 80, full: false, now: NOW }).join('\n');
+  expect(shown).toContain(['the result is JSON:', ...lines].join('\n'));
 });
 
 test('a call that its author does not describe is shown with the names of its arguments', () => {

@@ -77,6 +77,7 @@ export function toRequest(state: RunState, work: AskingWork, run: string): Reque
     ),
     ...(ask && serverAskOf(ask, tool)),
     ...(!ask && (kind === 'question' || kind === 'plan') && call && questionOf(call)),
+    ...(kind === 'client_tool' && tool?.result && { result: tool.result }),
     ...(kind === 'plan' && call && effectsOf(state, call)),
     ...(call?.safety && { checks: call.safety }),
     ...(undo && call && executedOf(state, call)),

@@ -11,7 +11,7 @@ import type { ToolCall } from '../transcript/messages.js';
 import type { LimitReached, Request, ServerAsk } from '../transcript/request.js';
 import { isYesOrNo } from './commands.js';
 import { limitAmount, limitWord } from './limit-words.js';
-import { askOf, formLines, hostOf } from './server-ask.js';
+import { askOf, formLines, hostOf, resultLines } from './server-ask.js';
 import { ASKED_UNDO, isUndoing, whatFields } from './undo-text.js';
 
 /**
@@ -183,7 +183,7 @@ function quotesOf(request: Presented): readonly Quote[] {
   const { kind, why = '', checks = [], tool: name = '', server, form, url } = request;
   // Code writes the text and the reason of a plan.
   if (kind === 'plan') return [];
-  const { question, options = [] } = request;
+  const { question, options = [], result } = request;
   if (server !== undefined) {
     return [
       { title: 'the server asks, in its own words', texts: [question ?? ''] },
@@ -200,6 +200,7 @@ function quotesOf(request: Presented): readonly Quote[] {
   const quotes = [
     { title: 'the change', texts: partsOf(why).change },
     { title: asks, texts: question === undefined ? [] : [question] },
+    { title: 'the result is JSON', texts: result === undefined ? [] : resultLines(result) },
     { title: isGraph ? 'answers' : 'the model offers as answers', texts: options },
     {
       title: 'the provider says',

@@ -68,6 +68,12 @@ export function formLines(form: JsonObject): readonly string[] {
   });
 }
 
+/** Returns what the result of a client's tool has: a line for each field, or else its JSON schema. */
+export function resultLines(result: JsonObject): readonly string[] {
+  const lines = result['type'] === 'object' ? formLines(result) : [];
+  return lines.length > 0 ? lines : [JSON.stringify(result)];
+}
+
 /** Returns the names of a form's fields. */
 export function fieldNames({ properties }: JsonObject): readonly string[] {
   return isJsonObject(properties) ? Object.keys(properties) : [];

@@ -199,6 +199,8 @@ export interface Request {
   readonly form?: JsonObject;
   /** For a `question` of an MCP server: the address that a person opens. */
   readonly url?: string;
+  /** For `client_tool`: JSON schema of the result; absent if any value is one. */
+  readonly result?: JsonObject;
   /** For `question`: suggested answers; any other text is also allowed. */
   readonly options?: readonly string[];
   /** For `safety_check`: the checks in the provider's words. */
