@@ -187,6 +187,18 @@ describe('a client with the configuration', () => {
   });
 });
 
+test.each([
+  ['message', 'run', 'desk', 'MESSAGE'],
+  ['message', 'send', 'desk-1', 'MESSAGE'],
+  ['message', 'fork', 'desk-1', 'MESSAGE'],
+  ['text', 'answer', 'desk-1', 'r1', 'TEXT'],
+  ['--note', 'deny', 'desk-1', 'r1', '--note', 'TEXT'],
+])('a placeholder of a printed command is no %s: %s', async (field, ...args) => {
+  expect(await refused(...args)).toMatch(
+    new RegExp(`^error: ${field}: expected your own words, got ${args.at(-1)}, which`),
+  );
+});
+
 test('wrong encryption settings are an error of usage, in each command', async () => {
   const strict = join(rig.home, 'strict.config.mjs');
   await writeFile(

@@ -10,7 +10,7 @@ import { revokeGrant } from '../../updates/decide.js';
 import { likelyMeant } from '../../validation/check-options.js';
 import { type CliContext, type Command, EXIT, UsageError } from '../context.js';
 import { withWorker } from '../hosting/with-worker.js';
-import { deciderName } from '../input/option-parsers.js';
+import { checkWritten, deciderName } from '../input/option-parsers.js';
 import { withOptions } from '../input/options.js';
 import { requireOpenRun } from '../open-run.js';
 import { nextCommandFor } from '../reports/next-command.js';
@@ -124,9 +124,10 @@ export const deny: Command<DenyOptions> = {
   },
 };
 
-/** Returns the note for the model. Throws a `UsageError` if it is too long. */
+/** Returns the note for the model. Throws a `UsageError` if it is too long, or a placeholder. */
 export function noteOf(note: string | undefined): { readonly note?: string } {
   if (note === undefined) return {};
+  checkWritten('--note', note);
   if (note.length <= MAX_NOTE_CHARACTERS) return { note };
   throw new UsageError(
     `--note: expected at most ${MAX_NOTE_CHARACTERS} characters, got ${note.length}; shorten it`,
@@ -230,6 +231,7 @@ export function resultOf(text: readonly string[], result: Json | undefined): Jso
     throw new UsageError('--result: expected either TEXT or --result JSON, got both; omit one');
   }
   if (result !== undefined) return result;
+  checkWritten('text', words);
   if (words.trim() !== '') return words;
   throw new UsageError('text: expected an answer, got none; give TEXT or --result JSON');
 }

@@ -28,6 +28,7 @@ import {
   ownArtifacts,
   ownAttachments,
 } from '../input/attached-files.js';
+import { checkWritten } from '../input/option-parsers.js';
 import { withOptions } from '../input/options.js';
 import {
   RUN_SETTINGS,
@@ -200,6 +201,7 @@ async function inputOf(
 ): Promise<RunInput> {
   const isEmpty = fields === undefined && prompt === undefined;
   if (isEmpty && message.join('').trim() === '') throw new UsageError(NO_MESSAGE);
+  checkWritten('message', message.join(' '));
   const input = parseRunInput({
     agent,
     ...((message.length > 0 || isEmpty) && { message: message.join(' ') }),
@@ -287,6 +289,7 @@ export const fork: Command<ForkCommandOptions> = {
     if (options.node === undefined && options.message.length === 0) {
       throw new UsageError('message: expected the next message; or begin at a node with --node');
     }
+    checkWritten('message', options.message.join(' '));
     const opened = await openRun(context, options.run, { archive: true });
     const { agent, taskQueue } = opened.run;
     const message = options.message.length === 0 ? {} : { message: options.message.join(' ') };

@@ -18,7 +18,7 @@ import {
   attachedFiles,
   ownAttachments,
 } from '../input/attached-files.js';
-import { deciderName } from '../input/option-parsers.js';
+import { checkWritten, deciderName } from '../input/option-parsers.js';
 import { inFlags } from '../input/run-settings.js';
 import { withOptions } from '../input/options.js';
 import {
@@ -236,6 +236,7 @@ function askOf(
       'message: expected a message after the id of the run, or --prompt; got none',
     );
   }
+  checkWritten('message', message.join(' '));
   const ask: Ask = {
     by: deciderName(by),
     ...((message.length > 0 || prompt === undefined) && { message: message.join(' ') }),

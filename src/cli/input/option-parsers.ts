@@ -22,6 +22,17 @@ export function parseNumber(text: string): number {
   throw new InvalidArgumentError('Expected a number.');
 }
 
+/** The words of printed commands that stand for what the person adds. */
+const PLACEHOLDERS: readonly string[] = ['TEXT', 'MESSAGE'];
+
+/** Throws a `UsageError` for a text that a person has left as a printed command has it. `field`: its name. */
+export function checkWritten(field: string, text: string): void {
+  if (!PLACEHOLDERS.includes(text.trim())) return;
+  throw new UsageError(
+    `${field}: expected your own words, got ${text.trim()}, which stands for them in a printed command; replace it`,
+  );
+}
+
 /** Parses a node with the number of a visit, such as `judge#2`. */
 export function parseNodeVisit(text: string): NodeVisit {
   const [, node = text, visit] = /^(.+)#(\d+)$/.exec(text) ?? [];
