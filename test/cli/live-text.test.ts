@@ -121,11 +121,22 @@ describe('a reply in progress', () => {
     expect(liveText.lines(80)).toEqual(['│ node sort, item 2', '│ one', '│ two 2']);
   });
 
+  test('is wrapped between words', () => {
+    const liveText = createLiveText(paint);
+    liveText.add(delta('text', 'It calls the tool that you name, with the arguments of it.'));
+    expect(liveText.lines(26)).toEqual([
+      '│ It calls the tool that',
+      '│ you name, with the',
+      '│ arguments of it.',
+    ]);
+  });
+
   test('is wrapped at the width of the screen, between code points', () => {
     const liveText = createLiveText(paint);
     liveText.add(delta('text', '🦊'.repeat(30)));
     expect(liveText.lines(23)).toEqual([
-      '│ '.concat('🦊'.repeat(20)),
+      '│ '.concat('🦊'.repeat(10)),
+      '│ '.concat('🦊'.repeat(10)),
       '│ '.concat('🦊'.repeat(10)),
     ]);
   });

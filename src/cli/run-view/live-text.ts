@@ -3,7 +3,7 @@ import { printable } from '../../core/text/text.js';
 import type { StreamEvent } from '../../live/stream.js';
 import type { ModelDelta } from '../../models/model.js';
 import type { CliContext } from '../context.js';
-import { type Palette, escapeHidden } from '../format/format.js';
+import { type Palette, escapeHidden, pieces } from '../format/format.js';
 
 /** The last lines of the reply in progress, for the live part of the screen. */
 export interface LiveText {
@@ -162,17 +162,9 @@ function lastLines(text: string, width: number, count: number): readonly string[
     .trimEnd()
     .split('\n')
     .slice(-count)
-    .flatMap((line) => wrapped(line, width))
+    .flatMap((line) => pieces(line, width))
+    .map((line) => line.trimEnd())
     .slice(-count);
-}
-
-function wrapped(line: string, width: number): readonly string[] {
-  // Splits by code point, never inside a surrogate pair.
-  const characters = Array.from(line);
-  const rows = Math.max(1, Math.ceil(characters.length / width));
-  return Array.from({ length: rows }, (_, row) =>
-    characters.slice(row * width, (row + 1) * width).join(''),
-  );
 }
 
 /** Shows progress: lines that stay and, on a terminal, live lines that are overwritten. */
