@@ -93,10 +93,9 @@ function unknownTool(
   const names = tools.map(({ name }) => name);
   const prefixed = servers.map((server) => `${server}__${tool}`);
   const meant = prefixed.find((name) => names.includes(name)) ?? likelyMeant(tool, names);
-  const hint =
-    meant === undefined
-      ? `the tools are ${names.slice(0, NAMED).join(', ') || 'none'}`
-      : `did you mean ${show(meant)}`;
+  const known =
+    names.length === 0 ? 'there are no tools' : `the tools are ${names.slice(0, NAMED).join(', ')}`;
+  const hint = meant === undefined ? known : `did you mean ${show(meant)}`;
   const fix =
     servers.length > 0
       ? `${mcpToolNames(tool, servers)}; correct it`

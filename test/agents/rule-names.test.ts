@@ -49,6 +49,12 @@ const where = (given: Rule['where'] & object): Rule => ({
   then: 'ask',
 });
 
+test('a rule of an agent without tools says that there are none', () => {
+  const rules = [{ tool: 'refund', then: 'ask' as const }];
+  const define = () => defineAgent({ name: 'desk', instructions: 'x', model: 'm', rules });
+  expect(define).toThrow('got "refund" (there are no tools);');
+});
+
 const WRONG: readonly (readonly [string, Rule, string])[] = [
   [
     'a tool',

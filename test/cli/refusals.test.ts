@@ -187,6 +187,14 @@ describe('a client with the configuration', () => {
   });
 });
 
+test('a malformed head is no head of a changed log', async () => {
+  const log = join(rig.home, 'audit.log');
+  await writeFile(log, '');
+  expect(await refused('audit', '--verify', log, '--head', 'abc')).toMatch(
+    /^error: --head: expected 64 hexadecimal digits, .*, got "abc"$/,
+  );
+});
+
 test.each([
   ['message', 'run', 'desk', 'MESSAGE'],
   ['message', 'send', 'desk-1', 'MESSAGE'],

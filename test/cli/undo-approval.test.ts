@@ -133,6 +133,7 @@ test('the command says that the undo waits for approval, and refuses a second on
   expect(said).toContain(`approve ${id} r2 --digest ${digest.slice(0, 12)}`);
   const waits = 'the undo of call_1_1_0 waits for a decision about request r2';
   await expect(type(undo, { id })).rejects.toThrow(waits);
+  await expect(type(undo, { id })).rejects.toThrow(/ See it with: .* inbox run-\S+ r2 /);
   await expect(type(undo, { id, call: 'call_1_1_0' })).rejects.toThrow(waits);
   await type(approve, { id, request: 'r2', digest });
   await vi.waitFor(() => expect(desk.done).toEqual(['refund', 'undo']), { timeout: 10_000 });

@@ -2,7 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { type ListFilter, startRange } from '../../client/list-filter.js';
 import { listRuns } from '../../client/list.js';
 import { visible } from '../../core/state/summaries.js';
-import { escapeJson } from '../../core/text/text.js';
+import { escapeJson, show } from '../../core/text/text.js';
 import { type AuditEntry, readAudit, verifyAudit } from '../../history/audit.js';
 import { type ErasureRecord, readRecords } from '../../storage/erasure-log.js';
 import { type CliContext, type Command, EXIT, type ExitCode, UsageError } from '../context.js';
@@ -159,11 +159,19 @@ function noteHead(context: CliContext, entries: readonly AuditEntry[], out?: str
   );
 }
 
+/** The hash of the last line of a log. */
+const HEAD = /^[0-9a-f]{64}$/;
+
 async function checkLog(
   context: CliContext,
   { ids, verify: file, head }: AuditCommandOptions & { readonly verify: string },
 ): Promise<ExitCode> {
   if (ids.length > 0) throw new UsageError('ids: expected none with --verify; remove them');
+  if (head !== undefined && !HEAD.test(head)) {
+    throw new UsageError(
+      `--head: expected 64 hexadecimal digits, as the command prints the head of a log, got ${show(head)}`,
+    );
+  }
   const text = await readFile(file, 'utf8').catch((error: unknown) => {
     const reason = error instanceof Error ? error.message : String(error);
     throw new UsageError(`--verify: expected a readable file, got ${visible(file)} (${reason})`, {

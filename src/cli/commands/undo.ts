@@ -1,4 +1,6 @@
 import { toRunStatus } from '../../client/status.js';
+import { RefusedError } from '../../core/errors.js';
+import { isUndoing } from '../../core/requests/undo-text.js';
 import { decidingCommands } from '../../core/requests/commands.js';
 import type { Undoable } from '../../core/state/undo.js';
 import { visible, visibleMessage } from '../../core/state/summaries.js';
@@ -11,7 +13,7 @@ import { deciderName } from '../input/option-parsers.js';
 import { withOptions } from '../input/options.js';
 import { type OpenedRun, requireOpenRun, requireWorker } from '../open-run.js';
 import { nextCommandFor } from '../reports/next-command.js';
-import { ownStanding } from '../requests/show-request.js';
+import { ownStanding, viewedRequests } from '../requests/show-request.js';
 
 interface UndoOptions {
   readonly id: string;
@@ -38,7 +40,9 @@ export const undo: Command<UndoOptions> = {
     // The undo itself also needs a worker, and a worker in this process would end before it.
     await requireWorker(context, opened, 'undo');
     const given = { by: actor, ...(call !== undefined && { call }) };
-    const undoing = await requestUndo(opened.client, id, given);
+    const undoing = await requestUndo(opened.client, id, given).catch(async (error: unknown) => {
+      throw await namingRequest(context, opened, error);
+    });
     const progress = await progressOf(opened, undoing);
     context.note(await progressText(context, undoing, progress));
     const { state, request, message } = progress.call ?? {};
@@ -56,6 +60,22 @@ export const undo: Command<UndoOptions> = {
     return state === 'failed' || state === 'denied' ? EXIT.failed : EXIT.completed;
   },
 };
+
+/** Adds the command that shows the request for whose decision an earlier undo waits. */
+async function namingRequest(
+  context: CliContext,
+  { run }: OpenedRun,
+  error: unknown,
+): Promise<unknown> {
+  if (!RefusedError.isInstance(error)) return error;
+  const { message, reason } = error;
+  const request = viewedRequests(run.view, run.id).find(
+    (one) => isUndoing(one) && message.includes(`about request ${one.id}`),
+  );
+  if (request === undefined) return error;
+  const see = await nextCommandFor(context, run, ['inbox', run.id, request.id]);
+  return new RefusedError(`${message}. See it with: ${see}`, { reason, cause: error });
+}
 
 /** A run after an undo was requested, and what its status says of the call. */
 interface Progress {
