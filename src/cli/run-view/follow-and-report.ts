@@ -270,6 +270,8 @@ async function fixesFor(context: CliContext, watch: Watch): Promise<Fixes> {
     run: id,
     resume: leaveWhenWaiting ? null : await nextCommandFor(context, watch, ['resume', id]),
     runnable: (text) => runnableText(context, text),
+    // The report on such a run has the requests.
+    showsRequests: (view) => leaveWhenWaiting && isIdle(view) && !reached(view, watch.until),
     width: columnsOf('stderr'),
   };
 }

@@ -53,6 +53,8 @@ export interface Fixes {
   readonly resume: string | null;
   /** Returns a text in which each command can be pasted. */
   readonly runnable: (text: string) => string;
+  /** Whether the open requests of a view are shown in full at the same moment; default: never. */
+  readonly showsRequests?: (view: Projection) => boolean;
   /** The width of a line about a request, in columns; default: any. */
   readonly width?: number;
 }
@@ -113,7 +115,8 @@ function createNowLines(paint: Palette, fixes: Fixes): StepLines['now'] {
       missing.add(line);
       lines.push(paint.yellow(`without ${line}`));
     }
-    for (const request of viewedRequests(view, fixes.run)) {
+    const requests = fixes.showsRequests?.(view) ? [] : viewedRequests(view, fixes.run);
+    for (const request of requests) {
       const { id, kind, digest } = request;
       if (raised.has(digest)) continue;
       raised.add(digest);

@@ -52,5 +52,7 @@ test('after `cancel --turn`, the hint fits the turn that a queued message begins
   await desk.statusWhere(handle, ({ turn, pending }) => turn === 2 && pending.length === 1);
   const next = await type(attach, { id, wait: false });
   expect(next).toMatchObject({ code: 3, stderr: expect.stringContaining('euros: 2') });
+  // The block of the request, and no line besides.
+  expect(next.stderr.match(/^request r2/gm)).toHaveLength(1);
   await handle.terminate();
 });
