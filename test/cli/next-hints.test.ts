@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { z } from 'zod';
 import { attach } from '../../src/cli/commands/run.js';
+import { approve } from '../../src/cli/commands/approve.js';
 import { cancel } from '../../src/cli/commands/pause.js';
 import type { Command } from '../../src/cli/context.js';
 import { askRun } from '../../src/updates/ask.js';
@@ -55,4 +56,15 @@ test('after `cancel --turn`, the hint fits the turn that a queued message begins
   // The block of the request, and no line besides.
   expect(next.stderr.match(/^request r2/gm)).toHaveLength(1);
   await handle.terminate();
+});
+
+test('an approval that covers later calls names its grant, and the command that ends it', async () => {
+  desk.script([{ refund: { euros: 1 } }, { refund: { euros: 2 } }, 'Both.']);
+  const handle = await desk.rig.start({ agent: 'clerk', message: 'two' });
+  const id = handle.workflowId;
+  const { pending } = await desk.statusWhere(handle, (now) => now.pending.length === 1);
+  const given = { id, request: 'r1', digest: pending[0]?.digest ?? '' };
+  const yes = await type(approve, { ...given, grant: 'tool' as const });
+  expect(yes.stderr).toMatch(/^Grant g1 covers later calls; end it with: .* revoke run-\S+ g1 /m);
+  await handle.result();
 });

@@ -9,8 +9,10 @@ import type {
   Decision,
   DecisionKind,
   DecisionReceipt,
+  Grant,
   Request,
 } from '../../core/transcript/request.js';
+import { readRun } from '../../history/read-run.js';
 import { resolveRequests } from '../../updates/decide.js';
 import { type CliContext, CommandError, EXIT, type ExitCode, UsageError } from '../context.js';
 import { formatDateTime } from '../format/format.js';
@@ -113,12 +115,36 @@ export async function submitDecision(context: CliContext, input: DecisionInput):
   const checking = isSent && (starts.length > 0 || !(await isChecked(context, found)));
   const [start] = starts;
   context.note(await decisionText(context, found, { what, checking, start }));
+  const grant = what.grant && !checking ? await newGrant(found) : undefined;
+  if (grant !== undefined) {
+    const end = await nextCommandFor(context, opened.run, ['revoke', id, grant]);
+    context.note(`Grant ${visible(grant)} covers later calls; end it with: ${end}`);
+  }
   if (context.options.json) {
     const { id: requestId, call = null } = request;
-    const line = { id, request: requestId, call, as: what.as, resolved: true, checking };
+    const line = {
+      id,
+      request: requestId,
+      call,
+      as: what.as,
+      resolved: true,
+      checking,
+      ...(grant !== undefined && { grant }),
+    };
     context.out(JSON.stringify(line));
   }
   return EXIT.completed;
+}
+
+/** Returns the id of the grant that an approval has added; undefined if the run does not have it yet. */
+async function newGrant({
+  opened: { client, run },
+  request,
+}: OpenedRequest): Promise<string | undefined> {
+  const before = new Set(run.view.state?.grants?.map(({ id }) => id));
+  const { view } = await readRun(client, run.id);
+  const isNew = ({ id, tool }: Grant): boolean => tool === request.tool && !before.has(id);
+  return view.state?.grants?.findLast(isNew)?.id;
 }
 
 /**
