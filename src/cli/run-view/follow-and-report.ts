@@ -394,8 +394,7 @@ async function reportReached(
   { id, messageId }: RunToFollow,
   end: ReachedEnd,
 ): Promise<ExitCode> {
-  const { runId, view } = end.last;
-  return end.type === 'ended'
-    ? await reportEnd(context, { id, runId, view })
-    : await reportTurn(context, { ...end.ended, id, runId, view, messageId });
+  const last = { id, ...end.last };
+  if (end.type === 'ended') return await reportEnd(context, last);
+  return await reportTurn(context, { ...end.ended, ...last, messageId });
 }
