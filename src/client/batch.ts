@@ -5,6 +5,7 @@ import { withoutDoor } from '../core/input/turn-context.js';
 import type { RunInput } from '../core/input/input.js';
 import type { Outcome } from '../core/transcript/outcome.js';
 import { nothingSpent } from '../core/state/turn.js';
+import type { ClientOrigin } from './no-worker.js';
 import { waitForResult } from './status.js';
 import {
   agentName,
@@ -72,7 +73,7 @@ const batchOptions = z.strictObject({
  */
 export function createBatch<Output>(
   client: Client,
-  { agent, tasks, taskQueue, hasDefaultQueue }: BatchWork<Output>,
+  { agent, tasks, taskQueue, origin }: BatchWork<Output>,
   options: BatchOptions,
 ): RunBatch<Output> {
   checkOptions('batch', { schema: batchOptions, options }, (text) => new InputError(text));
@@ -89,7 +90,7 @@ export function createBatch<Output>(
       run = name.id;
       const input = createRunInput(agent, withoutDoor(given));
       await startOrFind(client, input, { ...name, taskQueue });
-      return await waitForResult(client, run, { signal: until, hasDefaultQueue });
+      return await waitForResult(client, run, { signal: until, origin });
     });
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked by the agent itself
     return { index, id: run, outcome: outcome as Outcome<Output> };
@@ -109,8 +110,7 @@ interface BatchWork<Output> {
   readonly agent: AgentLike<Output>;
   readonly tasks: readonly BatchTask[];
   readonly taskQueue: string;
-  /** The client was given no task queue. */
-  readonly hasDefaultQueue: boolean;
+  readonly origin: ClientOrigin;
 }
 
 async function startOrFind(

@@ -14,6 +14,7 @@ import type { Archive, BlobStore } from '../storage/blob-store.js';
 import { openStores } from '../storage/file-stores.js';
 import { perdureHome } from '../storage/files.js';
 import { clientSpans } from '../telemetry/spans.js';
+import { namedAddress } from '../temporal/connection.js';
 import { CHANNEL_OPTIONS, unreachable } from '../temporal/grpc.js';
 import { setIdHashing } from '../temporal/stored-ids.js';
 import { assertOneSdk } from '../temporal/sdk.js';
@@ -44,6 +45,7 @@ import { controlMethods, decisionMethods } from './decision-methods.js';
 import { withExplainedErrors } from './explain-errors.js';
 import { assertKnownAgent, forkRun } from './fork-run.js';
 import { readMethods } from './read-methods.js';
+import type { ClientOrigin } from './no-worker.js';
 import { nameRun, storedId } from './run-ids.js';
 import { createSchedules } from './schedule/schedule.js';
 import { waitForResult } from './status.js';
@@ -134,13 +136,23 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
   const blobs = sealedBlobs(givenBlobs, keyring);
   const streams = openStreams(client, { home, env });
   const isMute = mayAnswerBy === false;
-  const hasDefaultQueue =
-    settings.taskQueue === undefined &&
-    config === undefined &&
-    env['PERDURE_TASK_QUEUE'] === undefined;
-  const queue = { taskQueue, hasDefaultQueue };
-  const place = { client, disconnect, config, archive, blobs, streams, ...queue, isMute, keyring };
-  return clientFor(place, actorOf(settings));
+  const origin = originOf(settings, { env, home });
+  const place = { client, disconnect, config, archive, blobs, streams, taskQueue, origin };
+  return clientFor({ ...place, isMute, keyring }, actorOf(settings));
+}
+
+function originOf(
+  { address, client, config, taskQueue }: ClientOptions,
+  { env, home }: { readonly env: NonNullable<ClientOptions['env']>; readonly home: string },
+): ClientOrigin {
+  const hasQueue = taskQueue !== undefined || config !== undefined;
+  const named = (): string | null => namedAddress({ address: address ?? config?.address }, env);
+  return {
+    hasDefaultQueue: !hasQueue && env['PERDURE_TASK_QUEUE'] === undefined,
+    configQueue: resolveTaskQueue(config ?? {}, env),
+    isNamed: client !== undefined || named() !== null,
+    home,
+  };
 }
 
 /** What the clients of all actors share. */
@@ -149,13 +161,12 @@ interface ClientPlace extends Omit<ClientParts, 'as'> {
   readonly config: ClientOptions['config'];
   /** No message of the client decides. */
   readonly isMute: boolean;
-  /** The client was given no task queue. */
-  readonly hasDefaultQueue: boolean;
+  readonly origin: ClientOrigin;
 }
 
 function clientFor(place: ClientPlace, actor: ActorClaim): PerdureClient {
   const { client, disconnect, config, archive, blobs, streams } = place;
-  const { taskQueue, hasDefaultQueue, isMute } = place;
+  const { taskQueue, origin, isMute } = place;
   const { by } = actor;
   const withBy = withActor(actor);
   const methods: Omit<PerdureClient, 'run'> = {
@@ -205,7 +216,7 @@ function clientFor(place: ClientPlace, actor: ActorClaim): PerdureClient {
       return (await waitForResult(client, await storedId(client, run, archive), {
         ...options,
         archive,
-        hasDefaultQueue,
+        origin,
       })) as never;
     },
     ...readMethods(client, { archive, streams }),
@@ -217,7 +228,7 @@ function clientFor(place: ClientPlace, actor: ActorClaim): PerdureClient {
       const given = options as BatchOptions;
       assertKnownAgent(config, agent, given);
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the run checks the arguments
-      const work = { agent, tasks: tasks as readonly BatchTask[], taskQueue, hasDefaultQueue };
+      const work = { agent, tasks: tasks as readonly BatchTask[], taskQueue, origin };
       return createBatch(client, work, { ...(by && { by }), ...given });
     },
     disconnect,

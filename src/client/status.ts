@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import { InputError, NoRunError, ResultLostError } from '../core/errors.js';
 import { type StateStatus, finalOutcome, runStatus } from '../core/run/status.js';
@@ -6,7 +5,7 @@ import { type CancelRequest, type RunStatus, isOpenStatus } from '../core/state/
 import { visible } from '../core/state/summaries.js';
 import { nothingSpent } from '../core/state/turn.js';
 import { isObject } from '../core/text/json.js';
-import { shellLine, shorten, show } from '../core/text/text.js';
+import { shorten } from '../core/text/text.js';
 import type { Outcome } from '../core/transcript/outcome.js';
 import {
   type FollowedSegment,
@@ -28,9 +27,8 @@ import { type RunReading, describeRun, readRun } from '../history/read-run.js';
 import { readTurns } from '../history/run-transcript.js';
 import { previousRunId, readSegment, readSegmentStart } from '../history/segments.js';
 import type { Archive } from '../storage/blob-store.js';
-import { listPollers } from '../temporal/pollers.js';
 import { type GivenNames, readGiven } from '../temporal/stored-ids.js';
-import { resolveTaskQueue } from '../temporal/task-queue.js';
+import { type ClientOrigin, warnWithoutWorker } from './no-worker.js';
 
 /**
  * Returns what the query `status` would return, computed from the description and the history. It
@@ -184,8 +182,8 @@ export interface ResultOptions {
  */
 interface ReadFrom {
   readonly archive?: Archive | undefined;
-  /** The client was given no task queue, so it started the run on the default one. */
-  readonly hasDefaultQueue?: boolean;
+  /** How the client was made, for a warning; absent: unknown. */
+  readonly origin?: ClientOrigin;
 }
 
 /**
@@ -198,12 +196,7 @@ interface ReadFrom {
 export async function waitForResult(
   client: Client,
   id: string,
-  {
-    turn,
-    signal = new AbortController().signal,
-    archive,
-    hasDefaultQueue = false,
-  }: ResultOptions & ReadFrom,
+  { turn, signal = new AbortController().signal, archive, origin }: ResultOptions & ReadFrom,
 ): Promise<Outcome> {
   signal.throwIfAborted();
   if (turn !== undefined && (!Number.isInteger(turn) || turn < 1)) {
@@ -212,7 +205,10 @@ export async function waitForResult(
   const runId = await liveRunId(client, id, archive);
   if (runId === null) return await archivedOutcome(client, id, { turn, archive });
   const over = new AbortController();
-  warnWithoutWorker(client, id, { over: over.signal, hasDefaultQueue }).catch(() => undefined);
+  const isWorking = async (): Promise<boolean> =>
+    toRunStatus(await readRun(client, id), Date.now()).status === 'working';
+  const wait = { over: over.signal, isWorking, origin };
+  warnWithoutWorker(client, id, wait).catch(() => undefined);
   try {
     const outcome = (await isOpen(client, id, runId))
       ? await outcomeOfTurn(client, { id, signal, turn, archive })
@@ -224,40 +220,6 @@ export async function waitForResult(
   signal.throwIfAborted();
   throw new ResultLostError(
     `the server ended the history of run ${visible(id)} before the run; its messages may be in the transcript`,
-  );
-}
-
-/** How long a result is awaited before the absence of a worker is a warning. */
-const PATIENCE_MS = 5_000;
-/** The same on the default queue, which a program rarely wants: the task queue is probably missing. */
-const DEFAULT_QUEUE_PATIENCE_MS = 1_000;
-/** The task queues that were warned about, with their namespaces. */
-const warnedAbout = new Set<string>();
-
-/** Warns once for each task queue if a run has work, and the server knows no worker for it. */
-async function warnWithoutWorker(
-  client: Client,
-  id: string,
-  { over, hasDefaultQueue }: { readonly over: AbortSignal; readonly hasDefaultQueue: boolean },
-): Promise<void> {
-  const patienceMs = hasDefaultQueue ? DEFAULT_QUEUE_PATIENCE_MS : PATIENCE_MS;
-  await pause(patienceMs, undefined, { signal: over, ref: false });
-  const { taskQueue } = await describeRun(client, id);
-  const { namespace } = client.options;
-  const queue = `${namespace} ${taskQueue}`;
-  if (warnedAbout.has(queue)) return;
-  const pollers = await listPollers(client, { namespace, taskQueue });
-  if (pollers.some(({ gone }) => !gone)) return;
-  const { status } = toRunStatus(await readRun(client, id), Date.now());
-  if (status !== 'working' || over.aborted || warnedAbout.has(queue)) return;
-  warnedAbout.add(queue);
-  const fix =
-    hasDefaultQueue && taskQueue === resolveTaskQueue({}, {})
-      ? 'pass the configuration, createClient({ config }), or the `taskQueue` of your worker, or start a worker of this queue'
-      : `start one, for example with: ${shellLine({ program: 'npx perdure worker', operands: [], options: ['--task-queue', taskQueue] })}`;
-  process.emitWarning(
-    `run ${visible(id)} waits, because no worker serves task queue ${show(taskQueue)}; ${fix}`,
-    { code: 'PERDURE_NO_WORKER' },
   );
 }
 

@@ -1,4 +1,5 @@
-import { resolve } from 'node:path';
+import { tmpdir } from 'node:os';
+import { basename, dirname, resolve } from 'node:path';
 import { NoServerError } from '../core/errors.js';
 import {
   connectionTarget,
@@ -9,6 +10,14 @@ import {
 } from '../temporal/connection.js';
 
 type Environment = Readonly<Record<string, string | undefined>>;
+
+/** How the names of the homes of test servers begin. */
+export const TEST_HOME = 'perdure-test-';
+
+/** Whether a home is that of a server that `startTestServer` has started. */
+export function isTestHome(home: string): boolean {
+  return dirname(home) === tmpdir() && basename(home).startsWith(TEST_HOME);
+}
 
 /**
  * Returns how a program reaches the server that the command uses for the same PERDURE_HOME: the one

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { perdureHome } from '../storage/files.js';
 import { ensureServer } from './ensure-server.js';
 import { stopServer } from './dev-server.js';
+import { TEST_HOME } from './locate-target.js';
 import { locateHome } from './server-home.js';
 import { findTemporalCli } from './temporal-cli.js';
 
@@ -26,7 +27,7 @@ export interface TestServer {
  * terminal, and ends with this process, however the process ends.
  */
 export async function startTestServer(): Promise<TestServer> {
-  const home = await mkdtemp(join(tmpdir(), 'perdure-test-'));
+  const home = await mkdtemp(join(tmpdir(), TEST_HOME));
   // The program that was downloaded for the project also serves its tests.
   const { path } = await findTemporalCli(await locateHome(perdureHome(process.env)));
   const env = { ...process.env, TEMPORAL_CLI_PATH: path };

@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { createClient, type PerdureClient } from '../../src/index.js';
+import { createClient, defineConfig, type PerdureClient } from '../../src/index.js';
 import { replyText } from '../../src/testing/replies.js';
 import { scriptedModel } from '../../src/testing/script.js';
 import { createMemoryRig } from '../support/memory-rig.js';
@@ -70,25 +72,51 @@ test('a client without a configuration says so, if its run finds no worker', asy
   await sdk.connection.close();
 });
 
-test('waiting for a run that no worker takes is a warning, once for the task queue', async () => {
-  const taskQueue = `nobody-${randomUUID()}`;
+/** Waits for two runs of a queue without a worker, and returns what was warned about it. */
+async function warningsOf(lonely: PerdureClient, taskQueue: string): Promise<readonly string[]> {
   const warnings: string[] = [];
   const listener = ({ message }: Error): void => void warnings.push(message);
   process.on('warning', listener);
-  const sdk = new Client({ connection: await Connection.connect({ address }) });
-  await using lonely = await createClient({ client: sdk, taskQueue, home: rig.home });
   const runs = [await lonely.start('a', 'hi'), await lonely.start('a', 'hi')];
   const over = new AbortController();
   const results = runs.map((run) => lonely.result(run, { signal: over.signal }));
-  await expect
-    .poll(() => warnings.join())
-    .toContain(
-      `no worker serves task queue "${taskQueue}"; start one, for example with: npx perdure worker --task-queue ${taskQueue}`,
-    );
+  await expect.poll(() => warnings.join()).toContain(`no worker serves task queue "${taskQueue}"`);
   over.abort();
   await Promise.allSettled(results);
   for (const run of runs) await lonely.cancel(run);
-  expect(warnings.filter((one) => one.includes(taskQueue))).toHaveLength(1);
   process.off('warning', listener);
+  return warnings.filter((one) => one.includes(taskQueue));
+}
+
+test('waiting for a run that no worker takes is a warning, once for the task queue, with the place of the client', async () => {
+  const taskQueue = `nobody-${randomUUID()}`;
+  const sdk = new Client({ connection: await Connection.connect({ address }) });
+  await using lonely = await createClient({ client: sdk, taskQueue, home: rig.home });
+  const warnings = await warningsOf(lonely, taskQueue);
+  expect(warnings).toEqual([
+    expect.stringMatching(
+      new RegExp(
+        `; start one, for example with: PERDURE_HOME=${rig.home} npx perdure worker --task-queue ${taskQueue} --address ${address}$`,
+      ),
+    ),
+  ]);
   await sdk.connection.close();
+});
+
+test('in a test, the warning about a run without a worker names createWorker, with the queue if it is not that of the configuration', async () => {
+  const home = join(tmpdir(), `perdure-test-${randomUUID()}`);
+  const [own, other] = [`nobody-${randomUUID()}`, `nobody-${randomUUID()}`];
+  const agents = [defineAgent({ name: 'a', instructions: 'x', model: 'm' })];
+  const config = defineConfig({ agents, taskQueue: own });
+  await using lonely = await createClient({ config, address, home });
+  await using elsewhere = await createClient({ config, address, home, taskQueue: other });
+  const [warned, warnedElsewhere] = await Promise.all([
+    warningsOf(lonely, own),
+    warningsOf(elsewhere, other),
+  ]);
+  const create = 'in a test, create one: await createWorker';
+  expect(warned).toEqual([expect.stringContaining(`${create}({ config, address, home })`)]);
+  expect(warnedElsewhere).toEqual([
+    expect.stringContaining(`${create}({ config, taskQueue: "${other}", address, home })`),
+  ]);
 });
