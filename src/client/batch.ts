@@ -5,6 +5,7 @@ import { withoutDoor } from '../core/input/turn-context.js';
 import type { RunInput } from '../core/input/input.js';
 import type { Outcome } from '../core/transcript/outcome.js';
 import { nothingSpent } from '../core/state/turn.js';
+import { messageFields } from './given.js';
 import type { ClientOrigin } from './no-worker.js';
 import { waitForResult } from './status.js';
 import {
@@ -86,6 +87,7 @@ export function createBatch<Output>(
     const until = signal === undefined ? over : AbortSignal.any([over, signal]);
     const outcome = await outcomeOf(async () => {
       until.throwIfAborted();
+      messageFields(task);
       const name = await nameRun(client, { id: chosen, agent: agentName(agent) });
       run = name.id;
       const input = createRunInput(agent, withoutDoor(given));

@@ -28,11 +28,6 @@ export type RunLike<Output = Json, Prompts = unknown> =
   | string
   | (Typed<Output> & TypedPrompts<Prompts> & { readonly id: string });
 
-/** Returns the id of a run. */
-export function idOf(run: RunLike<unknown>): string {
-  return typeof run === 'string' ? run : run.id;
-}
-
 /** Options of `cancel` for a turn: which one, who decides, and how long to try. */
 export interface CancelOptions extends DecisionOptions {
   /** The number of the turn; `true` is the current one. */

@@ -40,12 +40,13 @@ import {
   type StartOptions,
   withActor,
 } from './client-types.js';
-import { type CancelOptions, type RunLike, idOf } from './control.js';
+import type { CancelOptions, RunLike } from './control.js';
 import { controlMethods, decisionMethods } from './decision-methods.js';
 import { withExplainedErrors } from './explain-errors.js';
 import { assertKnownAgent, forkRun } from './fork-run.js';
 import { readMethods } from './read-methods.js';
 import type { ClientOrigin } from './no-worker.js';
+import { idOf, messageFields } from './given.js';
 import { nameRun, storedId } from './run-ids.js';
 import { createSchedules } from './schedule/schedule.js';
 import { waitForResult } from './status.js';
@@ -68,7 +69,7 @@ async function sendMessage(
       ? { id: await storedId(client, to.run) }
       : await nameRun(client, { id: idOf(to.run), agent: agentName(start.agent) });
   const { id } = name;
-  const given = typeof to.message === 'string' ? { message: to.message } : to.message;
+  const given: MessageInput = messageFields(to.message);
   const { artifacts, ...fields } = given;
   const stored = await storeArtifacts(to.blobs, id, { artifacts });
   const named = withId({
@@ -173,7 +174,7 @@ function clientFor(place: ClientPlace, actor: ActorClaim): PerdureClient {
     async start(agent, message, options = {}) {
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the run checks the arguments
       const all = {
-        ...(typeof message === 'string' ? { message } : message),
+        ...messageFields(message),
         ...options,
       } as RunStart;
       const { id: chosen, reuseId, artifacts, ...given } = all;
@@ -284,7 +285,7 @@ export function partsOfClient(client: PerdureClient): ClientParts {
 /** Returns the method that starts a run and waits for its end. */
 function runWith(client: Pick<PerdureClient, 'start' | 'result'>): PerdureClient['run'] {
   return async (agent, message, options = {}) => {
-    const given = typeof message === 'string' ? { message } : message;
+    const given = messageFields(message);
     const { signal, ...settings } = { ...given, ...options };
     if ('open' in settings) {
       throw new InputError(

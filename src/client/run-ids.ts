@@ -7,7 +7,8 @@ import { describeWorkflow } from '../temporal/server-answers.js';
 import { type GivenNames, idHashingOf, isHashedId, storedForms } from '../temporal/stored-ids.js';
 import { tenantIdPrefix } from '../temporal/tenant-rules.js';
 import { assertRunId, newRunId } from '../updates/start.js';
-import { type RunLike, idOf } from './control.js';
+import type { RunLike } from './control.js';
+import { idOf } from './given.js';
 
 /**
  * The one place where an id that a caller names becomes the id under which the server has a run.
@@ -28,7 +29,7 @@ export async function storedId(
 ): Promise<string> {
   const id = idOf(run);
   const hashing = idHashingOf(client);
-  if (hashing === null || typeof id !== 'string' || isHashedId(id)) return id;
+  if (hashing === null || isHashedId(id)) return id;
   if (id.startsWith(CLEAR)) return id.slice(CLEAR.length);
   const [hashed, before] = storedForms(hashing, 'run', id);
   if (before === undefined || (await stateOf(client, hashed)) !== null) return hashed;

@@ -39,6 +39,36 @@ test('a run starts with a text alone, as `run` and `send` take it', async () => 
   await client.close(open);
 });
 
+test('what is not a message, or not a run, is refused with what was given', async () => {
+  const open = await client.start('clerk', 'one', { open: true });
+  const wrong: readonly (readonly [unknown, string])[] = [
+    [5, 'got 5'],
+    [['a'], 'got ["a"]'],
+    [null, 'got null'],
+    [true, 'got true'],
+    [() => 'a', 'got function'],
+    [Promise.resolve('a'), 'got a promise; await it'],
+    [Buffer.from('a'), 'got {"type":"Buffer","data":[97]}'],
+  ];
+  for (const [given, got] of wrong) {
+    const text = `message: expected a text, or an object with its fields, ${got}`;
+    await expect(client.run('clerk', given as never)).rejects.toThrow(text);
+    await expect(client.start('clerk', given as never)).rejects.toThrow(text);
+    await expect(client.send(open, given as never)).rejects.toThrow(text);
+    const [task] =
+      given === null ? [] : await client.batch('clerk', [given as never], { id: newId() }).all();
+    if (task !== undefined) expect(task.outcome).toMatchObject({ reason: 'input', error: text });
+    const run = `run: expected what \`start\` returns, or the id of a run, ${got}`;
+    await expect(client.status(given as never)).rejects.toThrow(run);
+    await expect(client.send(given as never, 'hi')).rejects.toThrow(run);
+    const texts = client.text(given as never);
+    await expect(texts[Symbol.asyncIterator]().next()).rejects.toThrow(run);
+  }
+  await expect(client.cancel('')).rejects.toThrow('the id of a run, got ""');
+  await expect(client.cancel({} as never)).rejects.toThrow('the id of a run, got {}');
+  await client.close(open);
+});
+
 test('a misspelled option of a client is refused with the nearest name', async () => {
   const refused = createClient({ taskQeue: 'x' } as never);
   await expect(refused).rejects.toMatchObject({ code: 'input' });

@@ -11,7 +11,8 @@ import {
 } from '../../validation/check-options.js';
 import { isObject } from '../../core/text/json.js';
 import type { PerdureClient } from '../client-types.js';
-import { type RunLike, idOf } from '../control.js';
+import type { RunLike } from '../control.js';
+import { idOf } from '../given.js';
 import { partsOfClient } from '../create-client.js';
 import { assertListFilter, readTime } from '../list-filter.js';
 import { runsAmong } from '../callers.js';
