@@ -11,7 +11,7 @@ import type { Archive } from '../storage/blob-store.js';
 import { InputError } from '../core/errors.js';
 import { formatCount, show, toMs, formatDuration } from '../core/text/text.js';
 import { likelyMeant } from '../validation/check-options.js';
-import { assertAction } from '../testing/actions.js';
+import { assertAction, isMaker } from '../testing/actions.js';
 import type { DecisionKind, Request } from '../core/transcript/request.js';
 import { type MemoryHost, allSegments } from './host.js';
 import type { MemoryEffect, Observed } from './observe.js';
@@ -123,7 +123,9 @@ export function assertScript({ on = {}, at = {}, faults = [] }: ScriptParts): vo
     for (const [name, entry] of Object.entries(isObject(all) ? all : {})) {
       const list: readonly unknown[] = Array.isArray(entry) ? entry : [entry];
       for (const one of list) {
-        if (typeof one !== 'function') assertAction(`on.${moment}.${name}`, one);
+        const isReaction = moment === 'request' && typeof one === 'function' && !isMaker(one);
+        const place = moment === 'waiting' ? 'on.waiting' : `on.${moment}.${name}`;
+        if (!isReaction) assertAction(place, one);
       }
     }
   }

@@ -81,6 +81,8 @@ interface SeenRequest {
   readonly run: string;
   request: Request;
   readonly decided: MadeDecision[];
+  /** How often the script did something else about it. */
+  performed: number;
   isWaiting: boolean;
 }
 
@@ -227,7 +229,8 @@ export async function react(
   { run, request }: { readonly run: string; readonly request: Request },
 ): Promise<boolean> {
   const name = `${run} ${request.id}`;
-  const seen = script.requests.get(name) ?? { run, request, decided: [], isWaiting: false };
+  const unseen = { run, request, decided: [], performed: 0, isWaiting: false };
+  const seen = script.requests.get(name) ?? unseen;
   script.requests.set(name, seen);
   seen.request = request;
   if (request.checking || seen.isWaiting) return false;
@@ -235,11 +238,12 @@ export async function react(
   const place = placesOf(request).find((one) => script.on.request?.[one] !== undefined);
   if (place === undefined) return false;
   const entry = script.on.request?.[place];
-  if (seen.decided.length >= mostDecisions(script, entry)) return false;
+  if (seen.decided.length + seen.performed >= mostDecisions(script, entry)) return false;
   const given = take(script, `request ${place}`, entry, true);
   if (given === undefined) return false;
   const reaction = typeof given === 'function' ? given(request, run) : given;
-  assertAction(`on.request.${place}`, reaction);
+  const from = typeof given === 'function' ? ' from its function' : '';
+  assertAction(`on.request.${place}`, reaction, from);
   await decideOrPerform({ script, stage, place: `request ${place}` }, seen, reaction);
   return true;
 }
@@ -253,10 +257,10 @@ function markRefused({ request: { refused }, decided }: SeenRequest): void {
   );
 }
 
-/** How often a function may decide about one request; and in a rerun, which repeats what people did. */
+/** How often a function may decide about one request, or do something else about it; and in a rerun, which repeats what people did. */
 const [MOST_DECISIONS, MOST_RECORDED] = [3, 100];
 
-/** Returns how often an entry may decide about one request: a single decision would be refused again. */
+/** Returns how often an entry may act on one request: a single decision would be refused again. */
 function mostDecisions(
   { moments }: Script,
   entry: Reaction | readonly Reaction[] | undefined,
@@ -293,6 +297,7 @@ async function decideOrPerform(scene: Scene, seen: SeenRequest, action: Action):
     case 'decide':
       return await decide(scene.stage, seen, action.decision);
     default:
+      seen.performed += 1;
       await perform(scene, action);
   }
 }

@@ -42,14 +42,30 @@ const ACTIONS: Readonly<Record<Action['type'], true>> = {
   decide: true,
 };
 
-/** Throws an `InputError` that names the place of a script if a value there is not an action. */
-export function assertAction(place: string, action: unknown): void {
+/**
+ * Throws an `InputError` that names the place of a script if a value there is not an action. `from`: what
+ * returned the value, as in ` from its function`; default: the script itself has it.
+ */
+export function assertAction(place: string, action: unknown, from = ''): void {
   const type = isObject(action) ? textField(action, 'type') : '';
-  if (!Object.hasOwn(ACTIONS, type)) {
-    throw new InputError(
-      `${place}: expected an action such as approve(), deny(), or send("…"), got ${show(action)}`,
-    );
+  if (Object.hasOwn(ACTIONS, type)) return;
+  const expected = 'expected an action such as approve(), deny(), or send("…")';
+  throw new InputError(`${place}: ${expected}, got ${wrongAction(action, from)}`);
+}
+
+function wrongAction(action: unknown, from: string): string {
+  const maker = MAKERS.find(({ make }) => make === action);
+  if (maker !== undefined) {
+    const { name } = maker.make;
+    return `the function ${name}${from}; did you mean ${name}(${maker.args})?`;
   }
+  if (action instanceof Promise) return `a promise${from}; return the action itself`;
+  return show(action) + from;
+}
+
+/** Whether a function makes an action: a script needs what it returns. */
+export function isMaker(value: unknown): boolean {
+  return MAKERS.some(({ make }) => make === value);
 }
 
 type ByField = Pick<Decision, 'by'>;
@@ -293,3 +309,20 @@ export function kill(): Action {
 export function noDecision(): Action {
   return { type: 'wait' };
 }
+
+/** The functions that make actions, and their arguments as a text shows them. */
+const MAKERS: readonly {
+  readonly make: (...args: never) => Action;
+  readonly args: string;
+}[] = [
+  ...[approve, deny, cancelTurn, cancelRun, closeRun, pauseRun, resumeRun, kill, noDecision].map(
+    (make) => ({ make, args: '' }),
+  ),
+  { make: approveSome, args: '["a1"]' },
+  { make: edit, args: '{ … }' },
+  { make: answer, args: '"…"' },
+  { make: decision, args: '{ as: "…" }' },
+  { make: send, args: '"…"' },
+  { make: after, args: '"3 days", …' },
+  { make: setRunLimits, args: '{ … }' },
+];

@@ -161,7 +161,17 @@ describe('a script in memory', () => {
     const nothing = Object.assign(() => undefined);
     await expect(
       runInMemory(desk, { message: 'Pay', model: pays, on: { request: { pay: nothing } } }),
-    ).rejects.toThrow('on.request.pay: expected an action such as approve()');
+    ).rejects.toThrow(
+      'on.request.pay: expected an action such as approve(), deny(), or send("…"), got undefined from its function',
+    );
+    const later = Object.assign(async () => await Promise.resolve(approve()));
+    await expect(
+      runInMemory(desk, { message: 'Pay', model: pays, on: { request: { pay: later } } }),
+    ).rejects.toThrow('got a promise from its function; return the action itself');
+    const made = Object.assign(() => approve);
+    await expect(
+      runInMemory(desk, { message: 'Pay', model: pays, on: { request: { pay: made } } }),
+    ).rejects.toThrow('got the function approve from its function; did you mean approve()?');
   });
 
   test('has no command for a request, since no command can reach the run', async () => {
