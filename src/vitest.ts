@@ -6,7 +6,7 @@ export type { CheckedMessage, CheckedRequest, CheckedRun, CostBounds } from './t
 
 expect.extend(matchers);
 
-/** The matchers of a run, which `expect(run)` has. */
+/** The matchers of a run, which `expect(run)` has. `toEndAs` and `toCost` also take an outcome alone. */
 export interface RunMatchers {
   /** The run has ended so: a status, a reason, or some fields of the outcome. */
   toEndAs(expected: string | Readonly<Record<string, unknown>>): void;

@@ -3,6 +3,7 @@ import { failureOf as callFailure } from '../core/transcript/call-result.js';
 import { isObject } from '../core/text/json.js';
 import { headOf, show } from '../core/text/text.js';
 import type { Outcome } from '../core/transcript/outcome.js';
+import { likelyMeant } from '../validation/check-options.js';
 import { callMisfit, endMisfit, isReason, requestMisfit } from './known-names.js';
 
 /** What the matchers read of a run: that of `runInMemory`, of `rerun`, or one put together from a client. */
@@ -19,6 +20,9 @@ export interface CheckedRun {
   /** What the script did not have for the run, in words; absent if it had everything. */
   readonly missing?: readonly string[];
 }
+
+/** What `toEndAs` and `toCost` read: a run, the outcome alone, as `client.run` returns it, or an object that has it. */
+type CheckedEnd = Outcome<unknown> | Pick<CheckedRun, 'outcome'>;
 
 /** A message as the matchers read it. */
 export interface CheckedMessage {
@@ -85,10 +89,10 @@ export const matchers = {
   /** The run has ended so: a status, a reason, or some fields of the outcome. */
   toEndAs(
     this: MatcherContext,
-    run: CheckedRun,
+    run: CheckedEnd,
     expected: string | Readonly<Record<string, unknown>>,
   ): MatcherResult {
-    const { outcome } = checked(run);
+    const outcome = checkedEnd(run);
     if (outcome === null) return { pass: this.isNot, message: () => NOT_ENDED };
     const pass =
       typeof expected === 'string'
@@ -122,7 +126,7 @@ export const matchers = {
     input: Readonly<Record<string, unknown>> = {},
     { times }: { readonly times?: number } = {},
   ): MatcherResult {
-    const { effects, outcome, transcript } = checked(run);
+    const { effects, outcome, transcript } = checked(run, 'transcript');
     const found = effects.filter((each) => each.tool === tool && isPart(this, each.input, input));
     const pass = times === undefined ? found.length > 0 : found.length === times;
     const lines = effects.map((each) => `  ${each.tool} ${JSON.stringify(each.input)}`);
@@ -150,7 +154,7 @@ export const matchers = {
     about: string,
     input: Readonly<Record<string, unknown>> = {},
   ): MatcherResult {
-    const { requests, outcome } = checked(run);
+    const { requests, outcome } = checked(run, 'requests');
     const found = requests.filter(
       (each) =>
         (each.tool === about || each.kind === about) && isPart(this, argumentsOf(each), input),
@@ -175,7 +179,7 @@ export const matchers = {
 
   /** The agent has said this: a part of one of its messages, or a pattern that one matches. */
   toHaveSaid(this: MatcherContext, run: CheckedRun, expected: string | RegExp): MatcherResult {
-    const { transcript, outcome } = checked(run);
+    const { transcript, outcome } = checked(run, 'transcript');
     const said = transcript.messages
       .filter(({ role, text }) => role === 'assistant' && text !== '')
       .map(({ text }) => text);
@@ -213,11 +217,13 @@ export const matchers = {
   },
 
   /** The run has cost at most this. A bound in dollars fails if a price is unknown. */
-  toCost(this: MatcherContext, run: CheckedRun, bounds: CostBounds): MatcherResult {
-    const { outcome } = checked(run);
+  toCost(this: MatcherContext, run: CheckedEnd, bounds: CostBounds): MatcherResult {
+    const outcome = checkedEnd(run);
     const unknown = Object.keys(bounds).find((name) => !BOUNDS.some((known) => known === name));
     if (unknown !== undefined) {
-      throw new InputError(`toCost: expected ${BOUNDS.join(', ')}, got ${show(unknown)}`);
+      const meant = likelyMeant(unknown, BOUNDS);
+      const fix = meant === undefined ? '' : `; did you mean ${meant}?`;
+      throw new InputError(`toCost: expected ${BOUNDS.join(', ')}, got ${show(unknown)}${fix}`);
     }
     if (outcome === null) return { pass: this.isNot, message: () => NOT_ENDED };
     const { steps, toolCalls, usage } = outcome;
@@ -234,7 +240,7 @@ export const matchers = {
       return isAbove ? [`  ${name}: at most ${most}, got ${is ?? 'an unknown price'}`] : [];
     });
     return {
-      pass: lines.length === 0 || provesNothing(this, run),
+      pass: lines.length === 0 || provesNothing(this, { outcome }),
       message: () =>
         [
           this.isNot
@@ -251,14 +257,48 @@ export const matchers = {
 
 const BOUNDS = ['steps', 'toolCalls', 'tokens', 'costUsd'] as const;
 
-/** Returns the run. Throws an `InputError` for any other value, which would pass some matchers. */
-function checked(run: CheckedRun): CheckedRun {
+/**
+ * Returns the run. Throws an `InputError` for any other value, which would pass some matchers. `field`: what
+ * the matcher needs beside the outcome and the calls.
+ */
+function checked(run: CheckedRun, field?: 'transcript' | 'requests'): CheckedRun {
+  const needed = ['outcome', 'effects', ...(field === undefined ? [] : [field])];
   const value: unknown = run;
-  if (isObject(value) && 'outcome' in value && Array.isArray(value['effects'])) return run;
-  if (value instanceof Promise)
-    throw new InputError('expect: expected a run, got a promise; await it');
-  throw new InputError(
-    `expect: expected a run of runInMemory or rerun, got ${show(value)}; or give an object with its fields`,
+  const lacking = isObject(value) ? needed.filter((name) => !(name in value)) : needed;
+  if (lacking.length === 0) return run;
+  const hasOutcome = isOutcome(value) || (isObject(value) && isOutcome(value['outcome']));
+  const missing = lacking.filter((name) => name !== 'outcome');
+  throw notARun(
+    value,
+    hasOutcome
+      ? `; it lacks ${missing.join(' and ')}, which the outcome does not have: for a run on a server, give what rerun(await recordRun(client, run), { agent }) returns`
+      : '; or give an object with its fields',
+  );
+}
+
+/** Returns the outcome of a run, or the outcome that was given. Throws an `InputError` for any other value. */
+function checkedEnd(run: CheckedEnd): CheckedRun['outcome'] {
+  if (isOutcome(run)) return run;
+  const value: unknown = run;
+  const outcome = isObject(value) ? value['outcome'] : undefined;
+  if (outcome === null || isOutcome(outcome)) return outcome;
+  throw notARun(value, '; or give the outcome of client.run or client.result');
+}
+
+function isOutcome(value: unknown): value is Outcome<unknown> {
+  return (
+    isObject(value) &&
+    typeof value['reason'] === 'string' &&
+    isObject(value['usage']) &&
+    'answer' in value
+  );
+}
+
+function notARun(value: unknown, fix: string): InputError {
+  return new InputError(
+    value instanceof Promise
+      ? 'expect: expected a run, got a promise; await it'
+      : `expect: expected a run of runInMemory or rerun, got ${show(value)}${fix}`,
   );
 }
 
@@ -290,7 +330,10 @@ function failureOf(outcome: CheckedRun['outcome']): readonly string[] {
  * Whether a matcher is negated for a run that has failed by its input, before the agent could do
  * anything: what it did not do says nothing about the agent.
  */
-function provesNothing({ isNot }: MatcherContext, { outcome, effects }: CheckedRun): boolean {
+function provesNothing(
+  { isNot }: MatcherContext,
+  { outcome, effects = [] }: Pick<CheckedRun, 'outcome'> & Partial<Pick<CheckedRun, 'effects'>>,
+): boolean {
   if (!isNot || effects.length > 0) return false;
   return outcome?.status === 'failed' && outcome.reason === 'input' && outcome.steps === 0;
 }

@@ -183,6 +183,20 @@ test.each([
 test('a bound that does not exist is named', () => {
   const bounds = { step: 1 } as object;
   expect(() => expect(run).toCost(bounds)).toThrow(
-    'toCost: expected steps, toolCalls, tokens, costUsd, got "step"',
+    'toCost: expected steps, toolCalls, tokens, costUsd, got "step"; did you mean steps?',
   );
+});
+
+test('an outcome alone is enough for how a run ended and what it cost', () => {
+  const { outcome } = run;
+  for (const given of [outcome, { outcome }]) {
+    expect(given).toEndAs('completed');
+    expect(given).not.toEndAs('failed');
+    expect(given).toCost({ steps: 3, costUsd: 0.05 });
+    expect(given).not.toCost({ steps: 2 });
+    expect(() => expect(given).toHaveCalled('refund')).toThrow(
+      'it lacks effects and transcript, which the outcome does not have',
+    );
+    expect(() => expect(given).toHaveAsked('refund')).toThrow('it lacks effects and requests');
+  }
 });
