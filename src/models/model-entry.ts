@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { ModelPrice } from '../core/definition/definition.js';
+import { InputError } from '../core/errors.js';
 import type { Rate } from '../core/rules/rate.js';
 import { isObject } from '../core/text/json.js';
 import { type Duration, toMs } from '../core/text/text.js';
@@ -175,8 +176,22 @@ const modelOptions = z.strictObject({
 
 /** Throws an `InputError` with a line for each fault of the entry `models.name`. */
 function assertModelEntry(name: string, entry: ModelEntry): void {
+  if (!isObject(entry)) {
+    const expected = `models.${name}: expected a model, or an object with its options`;
+    throw new InputError(`${expected}, got ${notAnEntry(entry)}`);
+  }
   const schema = isObject(entry) && 'call' in entry ? adapterOptions : modelOptions;
   checkOptions(`models.${name}`, { schema, options: entry });
+}
+
+/** Returns what an entry is that is not an object, without its value: a text may be a key. */
+function notAnEntry(entry: unknown): string {
+  if (Array.isArray(entry)) {
+    return 'a list; a list of replies becomes a model with scriptedModel([…]) of perdure/testing';
+  }
+  if (typeof entry === 'string')
+    return "a text; write { model: '…' } with the provider's name of it";
+  return entry === null ? 'null' : `a ${typeof entry}`;
 }
 
 /** Returns the entry with its times as adapters take them, without its rate, which is the worker's. */

@@ -7,6 +7,8 @@ import {
 } from '../../src/models/known-models.js';
 import { createModelCatalog, rateOf, type ModelEntry } from '../../src/models/model-entry.js';
 import { toParameters } from '../../src/models/model.js';
+import { replyText } from '../../src/testing/replies.js';
+import { scriptedModel } from '../../src/testing/script.js';
 
 describe('getCapabilities', () => {
   test.each([
@@ -173,4 +175,18 @@ describe('the times of a model', () => {
   ])('can be %j', (mine) => {
     expect(createModelCatalog({ mine }, {}).resolve('mine').name).toBe('mine');
   });
+});
+
+test.each<[unknown, string]>([
+  [
+    [replyText('Hello.')],
+    'got a list; a list of replies becomes a model with scriptedModel([…]) of perdure/testing',
+  ],
+  ['gpt-5', "got a text; write { model: '…' } with the provider's name of it"],
+  [scriptedModel, 'got a function'],
+  [null, 'got null'],
+])('an entry that is no object is refused with what it is: %o', (entry, got) => {
+  expect(() => createModelCatalog({ mine: entry as never }, {})).toThrow(
+    `models.mine: expected a model, or an object with its options, ${got}`,
+  );
 });
