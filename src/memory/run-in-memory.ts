@@ -1,5 +1,5 @@
 import type { Agent } from '../agents/agent.js';
-import { withCalled } from '../agents/agent-definition.js';
+import { needsModel, withCalled } from '../agents/agent-definition.js';
 import type { RequestOptions } from '../agents/agent-parts.js';
 import { assertAgent } from '../agents/options.js';
 import type { StartOptions } from '../client/client-types.js';
@@ -89,6 +89,8 @@ export async function runScript(agent: Agent, options: MemoryOptions): Promise<M
   for (const one of [agent, ...(options.agents ?? [])]) assertAgent(one);
   const script = createScript(options);
   const run = await playRun(agent, options, script);
+  if (run.outcome.status === 'failed' && run.modelRequests.length === 0)
+    assertModel(agent, options);
   const { agents = [], clientTools = [] } = options;
   const asked = run.modelRequests.flatMap(({ tools }) => tools);
   noteNames(run, [agent, ...agents], [...clientTools, ...asked]);
@@ -99,6 +101,15 @@ export async function runScript(agent: Agent, options: MemoryOptions): Promise<M
   throw new Error(
     `the run has not reached a place of its script: ${missed.join('; ')}; it ended as ${end} after ` +
       `${formatCount(run.effects.length, 'executed call')} and ${formatCount(run.modelRequests.length, 'model call')}`,
+  );
+}
+
+/** Throws an `InputError` if the agent has no model at all: a test of such a run would prove nothing. */
+function assertModel(agent: Agent, { model, env = process.env }: MemoryOptions): void {
+  const has = model !== undefined || Boolean(agent.model ?? env['PERDURE_MODEL']);
+  if (has || !needsModel(agent)) return;
+  throw new InputError(
+    `model: expected replies or a model, since agent ${show(agent.name)} names none, got none; give for example \`model: [replyText("Hello.")]\``,
   );
 }
 

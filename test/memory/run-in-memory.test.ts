@@ -90,6 +90,13 @@ describe('a run in memory', () => {
       'limits.steps',
     );
   });
+
+  test('refuses to run an agent without any model, which can only fail', async () => {
+    const env = { PERDURE_MODEL: undefined };
+    await expect(runInMemory(desk, { message: 'x', env })).rejects.toThrow(
+      'model: expected replies or a model, since agent "desk" names none, got none; give for example',
+    );
+  });
 });
 
 describe('a script that would have no effect', () => {
