@@ -196,12 +196,12 @@ export type { TestServer } from './server/test-server.js';
  * ```
  */
 export async function startTestServer(): Promise<TestServer> {
-  const [{ startTestServer: start }, { prepareRuntime }] = await Promise.all([
+  const [{ startTestServer: start }, { prepareTestRuntime }] = await Promise.all([
     import('./server/test-server.js'),
     import('./worker/log.js'),
   ]);
   // Workers of this process then log only what is wrong, unless it has a runtime already.
-  prepareRuntime('WARN');
+  prepareTestRuntime();
   return await start();
 }
 

@@ -5,7 +5,7 @@ import { withTraces } from '../telemetry/spans.js';
 import { openStores } from '../storage/file-stores.js';
 import { perdureHome } from '../storage/files.js';
 import { resolveTaskQueue } from '../temporal/task-queue.js';
-import { locateTarget } from '../server/locate-target.js';
+import { isTestHome, locateTarget } from '../server/locate-target.js';
 import { unreachable } from '../temporal/grpc.js';
 import { assertOneSdk } from '../temporal/sdk.js';
 import { UntimedWorker } from '../temporal/untimed-worker.js';
@@ -15,7 +15,7 @@ import { resolveLiveOptions } from '../live/live-options.js';
 import { readLiveHosts } from '../live/live-workers.js';
 import type { LiveServer, StartLiveServer } from '../live/live-server.js';
 import { containStrayErrors } from '../tools/errors.js';
-import { guardLog, hideTexts, installRuntimeOf } from './log.js';
+import { guardLog, hideTexts, installRuntimeOf, prepareTestRuntime } from './log.js';
 import { WORKER_SETTINGS, createWorkerParts, onShutdown } from './parts.js';
 import { assertWorkerOptions, type WorkerOptions } from './options.js';
 import { loadWorkflowCode, sealedWorkflowCode } from './bundle.js';
@@ -82,9 +82,9 @@ async function start(
   const options = { ...rest, env };
   assertOneSdk();
   if (options.runtime !== undefined) installRuntimeOf(options.runtime);
-  guardLog();
-  const { config } = options;
   const home = perdureHome(env);
+  prepareLog(home);
+  const { config } = options;
   const target = await locateTarget(
     {
       address: options.address ?? config.address,
@@ -153,6 +153,12 @@ async function start(
     await connection.close();
     throw error;
   }
+}
+
+function prepareLog(home: string): void {
+  // A global setup may have started the server, in another process.
+  if (isTestHome(home)) prepareTestRuntime();
+  guardLog();
 }
 
 /** Returns what a worker with keys does differently: its converter, and how its workflow code records failures. */

@@ -17,6 +17,7 @@ import { redactFields, redactMessage } from '../secrets/redact.js';
 import { setLogger } from '../temporal/sdk-internals.js';
 import { PROBE_PREFIX } from '../temporal/pollers.js';
 import { KEY_ID } from '../temporal/server-answers.js';
+import { logLine, newsFilter } from './log-lines.js';
 
 /**
  * The boundaries of the histograms under OpenTelemetry's conventions, in seconds and tokens. The
@@ -53,13 +54,18 @@ export function installRuntime(level: LogLevel = 'WARN', options: LogOptions = {
 }
 
 /**
- * Sets the level for a runtime that the process may need later, unless it has one, or has had one. A
- * runtime that no worker uses keeps its process alive, so none is made here.
+ * Sets what a runtime logs that the process may need later for tests: only what is wrong, one line for each
+ * problem a minute. Has no effect if the process has a runtime, or has had one. A runtime that no worker uses keeps its
+ * process alive, so none is made here.
  */
-export function prepareRuntime(level: LogLevel): void {
+export function prepareTestRuntime(): void {
   const { _instance: runtime, defaultOptions: remembered } = Runtime;
   if (runtime !== undefined || remembered.logger !== undefined) return;
-  Runtime.defaultOptions = runtimeOptions(level, {});
+  const isNews = newsFilter();
+  const write = (entry: LogEntry): void => {
+    if (isNews(entry)) process.stderr.write(`${logLine(entry)}\n`);
+  };
+  Runtime.defaultOptions = runtimeOptions('WARN', { write });
 }
 
 function runtimeOptions(

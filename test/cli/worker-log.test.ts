@@ -1,6 +1,7 @@
 import type { LogEntry } from '@temporalio/worker';
 import { expect, test } from 'vitest';
-import { isForPeople, logLine, logWriter, newsFilter } from '../../src/cli/hosting/hosting.js';
+import { logWriter } from '../../src/cli/hosting/hosting.js';
+import { isForPeople, logLine, newsFilter } from '../../src/worker/log-lines.js';
 
 function entry(rest: Partial<LogEntry>): LogEntry {
   const timestampNanos = BigInt(Date.UTC(2026, 0, 2, 3, 4, 5)) * 1_000_000n;
