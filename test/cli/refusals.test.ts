@@ -179,7 +179,7 @@ describe('a client with the configuration', () => {
       );
     }
     await expect(client.send('', 'hi', { start: { agent: 'desk' } })).rejects.toThrow(
-      'id: expected',
+      'run: expected what `start` returns, or the id of a run, got ""',
     );
     await expect(createClient({ address: 'localhost' })).rejects.toThrow(
       'address: expected host:port, got "localhost"',
