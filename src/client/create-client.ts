@@ -174,7 +174,7 @@ function clientFor(place: ClientPlace, actor: ActorClaim): PerdureClient {
     async start(agent, message, options = {}) {
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the run checks the arguments
       const all = {
-        ...messageFields(message),
+        ...messageFields(message, true),
         ...options,
       } as RunStart;
       const { id: chosen, reuseId, artifacts, ...given } = all;
@@ -285,7 +285,7 @@ export function partsOfClient(client: PerdureClient): ClientParts {
 /** Returns the method that starts a run and waits for its end. */
 function runWith(client: Pick<PerdureClient, 'start' | 'result'>): PerdureClient['run'] {
   return async (agent, message, options = {}) => {
-    const given = messageFields(message);
+    const given = messageFields(message, true);
     const { signal, ...settings } = { ...given, ...options };
     if ('open' in settings) {
       throw new InputError(

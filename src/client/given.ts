@@ -13,15 +13,18 @@ export function idOf(run: RunLike<unknown>): string {
   );
 }
 
-/** Returns the fields of a message. Throws an `InputError` for anything but a text or its fields. */
+/**
+ * Returns the fields of a message. Throws an `InputError` for anything but a text or its fields.
+ * `isOptional`: an options object may have the message instead.
+ */
 export function messageFields<Fields extends object>(
   message: string | Fields,
+  isOptional = false,
 ): Fields | { readonly message: string } {
   if (typeof message === 'string') return { message };
   // A `Date`, a `Map`, or bytes would lose what they are.
   const isFields = Object.prototype.toString.call(message) === '[object Object]';
-  // An options object may have the message.
-  if (isFields || message === undefined) return message;
+  if (isFields || (isOptional && message === undefined)) return message;
   throw new InputError(
     `message: expected a text, or an object with its fields, got ${shownWrong(message)}`,
   );

@@ -298,7 +298,7 @@ async function decideOrPerform(scene: Scene, seen: SeenRequest, action: Action):
       return await decide(scene.stage, seen, action.decision);
     default:
       seen.performed += 1;
-      await perform(scene, action);
+      await (scene.script.moments === null ? perform : performAgain)(scene, action);
   }
 }
 

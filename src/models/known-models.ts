@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { ModelPrice } from '../core/definition/definition.js';
 import { isObject } from '../core/text/json.js';
-import { type OptionSchemas, likelyMeant } from '../validation/check-options.js';
+import { type OptionSchemas, isMistyped } from '../validation/check-options.js';
 import type { RequestParameter } from './model.js';
 
 /** The role of the instructions; `user`: they precede the text of the first user message. */
@@ -329,14 +329,15 @@ async function probeServer({ name, port }: LocalServer): Promise<RunningServer |
 
 /**
  * Returns the entry of `models`, or `demo`, that a name is almost, and that would be sent to a provider
- * that does not have it; else undefined. Names with other digits, such as those of another version, are
- * names of other models.
+ * that does not have it; else undefined. Only two letters in the other order, and one that is missing or
+ * too many, are taken for a mistake: another letter, ending, or digit makes the name of another model.
  */
 export function meantModel(name: string, entries: readonly string[]): string | undefined {
   if (name === 'demo' || entries.includes(name)) return undefined;
   if (findPrice(name) !== null || findWindow(name) !== null) return undefined;
-  const meant = likelyMeant(name, [...entries, 'demo']);
-  return meant !== undefined && digits(meant) === digits(name) ? meant : undefined;
+  return [...entries, 'demo'].find(
+    (entry) => digits(name) === digits(entry) && isMistyped(name, entry),
+  );
 }
 
 function digits(name: string): string {

@@ -32,16 +32,21 @@ export interface PlacedDecision {
 
 /** Returns the decisions of all runs, in the order in which they were made. */
 export function decisionsOf(recording: Recording): readonly PlacedDecision[] {
-  const all = [...factsOf(recording, 'decision'), ...factsOf(recording, 'message')];
-  return all
-    .flatMap(({ run, fact }) => (isDecisionFact(fact) ? [{ run, fact, isUsed: false }] : []))
+  const decisions = factsOf(recording, 'decision');
+  const messages = factsOf(recording, 'message').filter(({ run, fact }) => decides(fact, run));
+  return [...decisions, ...messages]
+    .map(({ run, fact }) => ({ run, fact, isUsed: false }))
     .toSorted((one, other) => one.fact.at - other.fact.at);
 }
 
-/** A message that names a request decides about it: the run refuses any other. */
-export function isDecisionFact(fact: RecordedFact): fact is DecisionFact {
-  if (fact.type === 'message') return fact.about !== undefined || isObject(fact.message.answers);
-  return fact.type === 'decision';
+/**
+ * Whether a message decided. Those of older versions do not say so: one that names a request did, unless
+ * the request was decided in another way.
+ */
+function decides(fact: FactOf<'message'>, { facts }: RecordedRun): boolean {
+  if (fact.about !== undefined) return true;
+  if (!isObject(fact.message.answers)) return false;
+  return !facts.some((one) => one.type === 'decision' && requestOf(one) === requestOf(fact));
 }
 
 /** Returns the id of the request that was decided, if the decision names it. */

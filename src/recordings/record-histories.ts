@@ -5,7 +5,7 @@ import { messageAnswer } from '../core/requests/answer-by-message.js';
 import { openRequest, openRequests } from '../core/requests/open-requests.js';
 import type { Ask } from '../core/input/inbox.js';
 import type { RunInput } from '../core/input/input.js';
-import { askProblem } from '../core/run/ask.js';
+import { acceptSignal, askProblem } from '../core/run/ask.js';
 import { getOutcome } from '../core/state/turn.js';
 import { type Json, isObject, textField } from '../core/text/json.js';
 import { decisionShape, isCall } from '../core/transcript/message-shapes.js';
@@ -224,8 +224,7 @@ function received(
   if (request === undefined || READS.has(request.name)) return [];
   const { name, input } = request;
   if (name === 'ask' || name === 'message') {
-    // A run refuses any other message that a signal brings.
-    if (!isAsk(input)) return [];
+    if (!isAsk(input) || (name === 'message' && isRefused(run, input, at))) return [];
     const decided = decidedBy(run, input);
     if (decided === undefined) return [{ at, type: 'message', message: input }];
     undecided.delete(decided.id);
@@ -244,6 +243,12 @@ function received(
     });
   }
   return [{ at, type: 'control', name, input: toJson(input) }];
+}
+
+/** Whether the run refuses a message that came by signal, which its history has nevertheless. */
+function isRefused(run: Projector, message: Ask, at: number): boolean {
+  const { state } = run.view();
+  return state !== null && acceptSignal(state, message, at).event?.type === 'message-refused';
 }
 
 /** Returns the request that a message decides about. */

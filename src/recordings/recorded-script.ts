@@ -18,7 +18,6 @@ import {
 import {
   type PlacedDecision,
   isAbout,
-  isDecisionFact,
   requestOf,
   undecided,
   wasLeftUndecided,
@@ -64,7 +63,7 @@ export function recordedScript(
     readonly idOf: (id: string) => string;
   },
 ): { readonly options: MemoryOptions; readonly moments: Moments } {
-  const { received, steering } = receivedBy(recording, root);
+  const { received, steering } = receivedBy(recording, root, decisions);
   let steps = 0;
   const waits = ({ isDone, replies }: Received): boolean => !isDone && replies <= steps;
   /** Whether all decisions are made that came between the last reply and this. */
@@ -138,18 +137,20 @@ const INTERRUPTS: ReadonlySet<Action['type']> = new Set(['cancel', 'cancel-turn'
 function receivedBy(
   recording: Recording,
   root: RecordedRun,
+  decisions: readonly PlacedDecision[],
 ): {
   readonly received: readonly Received[];
   readonly steering: Readonly<Record<number, readonly Action[]>>;
 } {
   const replies = factsOf(recording, 'reply').map(({ fact }) => fact);
+  const deciding: ReadonlySet<RecordedFact> = new Set(decisions.map(({ fact }) => fact));
   const received: Received[] = [];
   const steering: Record<number, Action[]> = {};
   /** The number of the model call whose reply the run got last. */
   let last = 0;
   for (const [index, fact] of root.facts.entries()) {
     if (fact.type === 'reply') last = replies.indexOf(fact) + 1;
-    const action = isDecisionFact(fact) ? null : actionOf(fact);
+    const action = deciding.has(fact) ? null : actionOf(fact);
     if (action === null) continue;
     if (fact.type === 'message' && fact.message.mode === 'steer') {
       // A message that comes during a call joins the prompt of the next one.

@@ -16,7 +16,7 @@ export const TEST_HOME = 'perdure-test-';
 
 /** Whether a home is that of a server that `startTestServer` has started. */
 export function isTestHome(home: string): boolean {
-  return dirname(home) === tmpdir() && basename(home).startsWith(TEST_HOME);
+  return resolve(dirname(home)) === resolve(tmpdir()) && basename(home).startsWith(TEST_HOME);
 }
 
 /**

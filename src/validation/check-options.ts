@@ -45,6 +45,12 @@ function isSwapped(a: string, b: string): boolean {
   return a.slice(0, at) + (a[at + 1] ?? '') + (a[at] ?? '') + a.slice(at + 2) === b;
 }
 
+/** Whether a name is another one with two letters in the other order, or a letter too many or too few before its end. */
+export function isMistyped(name: string, other: string): boolean {
+  if (name.startsWith(other) || other.startsWith(name)) return false;
+  return isSwapped(name, other) || (name.length !== other.length && distance(name, other) === 1);
+}
+
 const MAX_ISSUES = 10;
 const MAX_NAMES = 40;
 const MAX_EXPECTATION_CHARACTERS = 300;

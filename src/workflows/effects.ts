@@ -306,10 +306,13 @@ function changed(run: RunContext, { type }: AtOnceAction): void {
   }
 }
 
-/** Publishes the waiting status, then waits. */
-function awaiting(run: RunContext, wait: () => Promise<unknown>): Promise<void> {
+/**
+ * Publishes the waiting status, then waits. What was interrupted may still be in flight: the canceled
+ * scope would reject each wait at once, and the loop would spin.
+ */
+function awaiting(run: RunContext, wait: () => Promise<unknown>): Promise<unknown> {
   run.publishStatus();
-  return unlessInterrupted(run, wait);
+  return run.scope.consideredCancelled ? wait() : unlessInterrupted(run, wait);
 }
 
 /** Whether the next action differs from this one. */

@@ -185,6 +185,8 @@ async function undo(run: RunContext, name: string): Promise<void> {
 function canProceed(run: RunContext, name: string): boolean {
   const work = findWork(run.state, name);
   if (work === undefined || run.leaving || mustLeave(run)) return false;
+  // The canceled scope would reject whatever is started.
+  if (run.scope.consideredCancelled) return false;
   if (work.proposal !== undefined) return true;
   return work.phase !== 'asking' && nextWorkStep(run.state, work, Date.now()).type !== 'stop';
 }

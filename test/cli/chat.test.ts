@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { osUser } from '../../src/cli/input/option-parsers.js';
 import type { RunStatus } from '../../src/core/state/status.js';
-import { closeRun } from '../../src/updates/decide.js';
+import { closeRun, pauseRun, resumeRun } from '../../src/updates/decide.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { commandLine } from '../support/command.js';
 import { createDesk, type Desk } from '../support/requests.js';
@@ -53,8 +53,8 @@ test.skipIf(!hasTerminal)(
     await terminal.isShown('/ full / later?');
     terminal.type('yes');
     await terminal.isShown('Paid ann.');
-    // Two lines at once are two messages.
-    terminal.type('one\rtwo');
+    // Two lines at once are two messages, and an empty one is none.
+    terminal.type('\rone\rtwo');
     await terminal.isShown('First.');
     await terminal.isShown('Second.');
     await expect.poll(() => textOf(terminal).trimEnd()).toMatch(/\n>$/);
@@ -73,7 +73,35 @@ test.skipIf(!hasTerminal)(
     again.type('too late');
     await again.isShown('has ended');
     again.close();
+    // A run that has ended is not called open.
+    const other = await chatting('--id', `${id}-2`, 'hi');
+    await other.isShown('over.');
+    await expect.poll(() => textOf(other).trimEnd()).toMatch(/\n>$/);
+    await closeRun(desk.rig.client, `${id}-2`);
+    await desk.rig.client.workflow.getHandle(`${id}-2`).result();
+    other.press('Ctrl-D');
+    await other.isShown('completed (closed)');
+    expect(textOf(other)).not.toContain('stays open');
+    other.close();
     expect(desk.done).toEqual(['pay ann']);
+  },
+);
+
+test.skipIf(!hasTerminal)(
+  'a chat of a run without a message waits for it, and says that a paused run waits',
+  async () => {
+    await desk.work([payer]);
+    desk.script(['Hello.']);
+    const handle = await desk.rig.start({ agent: 'payer', open: true });
+    await pauseRun(desk.rig.client, handle.workflowId);
+    const terminal = await chatting('--id', handle.workflowId);
+    await terminal.isShown('is paused, so messages wait. Resume it with:');
+    await resumeRun(desk.rig.client, handle.workflowId);
+    await terminal.isShown('> ');
+    terminal.type('hi');
+    await terminal.isShown('Hello.');
+    expect(textOf(terminal)).toContain('turn 1 completed');
+    terminal.close();
   },
 );
 

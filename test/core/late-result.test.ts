@@ -46,7 +46,7 @@ test.each([
   ['runFunction', true],
   ['retrieveDocuments', true],
   ['rememberTurn', true],
-  ['checkDecision', true],
+  ['checkDecision', false],
   ['notifyRequest', true],
   ['askRun', true],
   ['followRun', true],

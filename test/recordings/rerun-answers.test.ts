@@ -11,6 +11,7 @@ import {
   type Action,
   approve,
   closeRun,
+  deny,
   replyCall,
   replyCalls,
   replyText,
@@ -96,6 +97,25 @@ test('a message is made again for a request that has another digest now', async 
   const recording = await record(paid);
   const text = JSON.stringify(recording).replaceAll(/"digest":"[0-9a-f]{64}"/g, '"digest":"0"');
   const again = await rerun(parseRecording(JSON.parse(text)), { agent: desk });
+  expect(again.divergence?.text).toBeUndefined();
+});
+
+test('a message that a run has refused decides nothing in the rerun', async () => {
+  const denied = await record({
+    ...paid,
+    on: { request: { pay: deny() }, waiting: [closeRun()] },
+  });
+  const [root, ...called] = denied.runs;
+  const decided = root?.facts.findIndex(({ type }) => type === 'decision') ?? 0;
+  // As of a version that recorded a message by signal with an old digest.
+  const refused = {
+    type: 'message',
+    at: root?.facts[decided]?.at ?? 0,
+    message: { message: 'yes', id: 'late', answers: { request: 'r1', digest: '0'.repeat(64) } },
+  } as const;
+  const facts = root?.facts.toSpliced(decided, 0, refused) ?? [];
+  const recording = { ...denied, runs: [...(root ? [{ ...root, facts }] : []), ...called] };
+  const again = await rerun(recording, { agent: desk });
   expect(again.divergence?.text).toBeUndefined();
 });
 

@@ -15,6 +15,9 @@ import { withOptions } from '../input/options.js';
 import { inFlags } from '../input/run-settings.js';
 import { type OpenedRun, checkAgent, openRun, requireOpen, requireOpenRun } from '../open-run.js';
 import { nextCommandFor } from '../reports/next-command.js';
+import { reportEnd } from '../reports/report-run.js';
+import { promptForDecision } from '../requests/decide-at-terminal.js';
+import { viewedRequests } from '../requests/show-request.js';
 import { type FollowOptions, followAndReport } from '../run-view/follow-and-report.js';
 import { startRunNamed } from './run.js';
 import { deliverTo } from './send.js';
@@ -120,8 +123,6 @@ function listenTo({ interrupt, hosting: { died } }: HostedWorker): Listener {
   const early: string[] = [];
   return {
     async nextLine() {
-      const pasted = early.shift();
-      if (pasted !== undefined) return pasted;
       const terminal = createInterface({ input: process.stdin, output: process.stderr });
       // Readline intercepts Ctrl-C, so this passes it on to the process.
       terminal.on('SIGINT', () => process.kill(process.pid, 'SIGINT'));
@@ -133,7 +134,7 @@ function listenTo({ interrupt, hosting: { died } }: HostedWorker): Listener {
       const signal = AbortSignal.any([interrupt, died, left.signal]);
       try {
         for (;;) {
-          const line = (await terminal.question('> ', { signal })).trim();
+          const line = early.shift() ?? (await terminal.question('> ', { signal })).trim();
           if (line !== '') return line;
         }
       } catch (error) {
@@ -171,7 +172,7 @@ async function begin(
   const message = first ?? (await nextLine());
   if (message === null) {
     context.note('No run was started.');
-    return EXIT.completed;
+    return host.interrupt.aborted ? EXIT.interrupted : EXIT.completed;
   }
   const input = parseRunInput({ agent, message, by, open: true, ...(args && { args }) });
   if (isProblem(input)) throw new UsageError(inFlags(input.problem));
@@ -207,15 +208,15 @@ async function talk(
     readonly first: string | null;
   },
 ): Promise<ExitCode> {
-  let opened = joined;
-  const { id } = opened.run;
+  const { id } = joined.run;
+  // A message is delivered when a worker answers, and the worker of this process may be starting.
+  await awaitWorker(joined, host);
+  let opened = isNew ? joined : await requireOpenRun(context, id);
   let message = first;
-  let until = nextTarget(opened.run.view);
+  let until = turnUnderWay(opened);
   let isShown = isNew;
-  if (!isNew && until === null && first === null) {
-    const read = await nextCommandFor(context, opened.run, ['transcript', id]);
-    context.note(`Run ${visible(id)} waits for your message. Read the earlier ones with: ${read}`);
-  }
+  if (!isNew) await noteJoined(context, opened, until);
+  const asked = new Set<string>();
   for (;;) {
     if (until !== null) {
       const code = await followTurn(context, host, { opened, until, by, isShown });
@@ -223,20 +224,65 @@ async function talk(
       opened = await openRun(context, id);
       if (code === EXIT.interrupted || endOfRun(opened.run) !== null) return code;
     }
+    await decideOpen(context, host, { opened, by, asked });
     if (host.interrupt.aborted) break;
     message ??= await nextLine();
+    // Others may have sent messages meanwhile, or ended the run.
+    opened = await openRun(context, id);
     if (message === null) break;
-    // Others may have sent messages meanwhile.
-    opened = await requireOpenRun(context, id);
+    await requireOpen(context, opened);
     until = await say(context, opened, { message, by });
     message = null;
   }
+  if (endOfRun(opened.run) !== null) return await reportEnd(context, opened.run);
   const { agent } = opened.run;
   const again = await nextCommandFor(context, opened.run, ['chat', agent, '--id', id]);
   const close = await nextCommandFor(context, opened.run, ['close', id]);
   context.note(`Run ${visible(id)} stays open. Continue it with: ${again}`);
   context.note(`End it with: ${close}`);
   return host.interrupt.aborted ? EXIT.interrupted : EXIT.completed;
+}
+
+/** Returns the turn to follow; null if the run waits for a message, also for its first one. */
+function turnUnderWay({ run: { view } }: OpenedRun): FollowTarget | null {
+  const { input, state } = view;
+  const hasBegun = [input?.message, input?.messages, input?.prompt, input?.input].some(
+    (given) => given !== undefined,
+  );
+  return state === null && !hasBegun ? null : nextTarget(view);
+}
+
+/** Says what a run that the chat continues waits for. */
+async function noteJoined(
+  context: CliContext,
+  { run }: OpenedRun,
+  until: FollowTarget | null,
+): Promise<void> {
+  const name = visible(run.id);
+  if (run.view.state?.paused === true) {
+    const resume = await nextCommandFor(context, run, ['resume', run.id]);
+    context.note(`Run ${name} is paused, so messages wait. Resume it with: ${resume}`);
+  } else if (until === null) {
+    const read = await nextCommandFor(context, run, ['transcript', run.id]);
+    context.note(`Run ${name} waits for your message. Read the earlier ones with: ${read}`);
+  }
+}
+
+/** Asks for decisions about requests that are open between turns, such as to undo a call, once each. */
+async function decideOpen(
+  context: CliContext,
+  host: HostedWorker,
+  {
+    opened: { client, run },
+    by,
+    asked,
+  }: { readonly opened: OpenedRun; readonly by: string; readonly asked: Set<string> },
+): Promise<void> {
+  for (const { digest } of viewedRequests(run.view, run.id)) {
+    if (asked.has(digest) || host.interrupt.aborted) continue;
+    asked.add(digest);
+    await promptForDecision(context, client, { id: run.id, digest, by }, host);
+  }
 }
 
 async function followTurn(

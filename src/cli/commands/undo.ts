@@ -70,7 +70,7 @@ async function namingRequest(
   if (!RefusedError.isInstance(error)) return error;
   const { message, reason } = error;
   const request = viewedRequests(run.view, run.id).find(
-    (one) => isUndoing(one) && message.includes(`about request ${one.id}`),
+    (one) => isUndoing(one) && `${message} `.includes(`about request ${one.id} `),
   );
   if (request === undefined) return error;
   const see = await nextCommandFor(context, run, ['inbox', run.id, request.id]);

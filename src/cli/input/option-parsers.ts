@@ -23,7 +23,7 @@ export function parseNumber(text: string): number {
 }
 
 /** The words of printed commands that stand for what the person adds. */
-const PLACEHOLDERS: readonly string[] = ['TEXT', 'MESSAGE'];
+const PLACEHOLDERS: readonly string[] = ['TEXT', 'MESSAGE', 'edit TEXT'];
 
 /** Throws a `UsageError` for a text that a person has left as a printed command has it. `field`: its name. */
 export function checkWritten(field: string, text: string): void {
@@ -177,6 +177,11 @@ export function osUser(): string {
  */
 export function deciderName(by: string | undefined): string {
   if (by === undefined) return osUser();
+  if (by === 'NAME') {
+    throw new UsageError(
+      '--by: expected your name, got NAME, which stands for it in a printed command; replace it',
+    );
+  }
   if (by.trim() !== '' && by.length <= MAX_CHARACTERS) return by;
   throw new UsageError(
     `--by: expected a name of 1 to ${MAX_CHARACTERS} characters, got ${by.length}; omit it for the OS user`,

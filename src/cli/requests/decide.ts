@@ -142,9 +142,10 @@ async function newGrant({
   request,
 }: OpenedRequest): Promise<string | undefined> {
   const before = new Set(run.view.state?.grants?.map(({ id }) => id));
-  const { view } = await readRun(client, run.id);
+  // The decision is made, so the command does not fail any more.
+  const read = await readRun(client, run.id).catch(() => null);
   const isNew = ({ id, tool }: Grant): boolean => tool === request.tool && !before.has(id);
-  return view.state?.grants?.findLast(isNew)?.id;
+  return read?.view.state?.grants?.findLast(isNew)?.id;
 }
 
 /**

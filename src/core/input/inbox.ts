@@ -159,7 +159,7 @@ export interface AskReceipt {
 }
 
 /**
- * Returns a digest of what a message says, 16 characters long. The server answers a repeated update
+ * Returns a digest of what a message says, and of how much is attached, 16 characters long. The server answers a repeated update
  * itself, with the first receipt, so only this shows that another message had the same id.
  */
 export function contentDigest({
@@ -175,8 +175,9 @@ export function contentDigest({
   'message' | 'prompt' | 'args' | 'input' | 'messages' | 'attachments' | 'artifacts'
 >): string {
   const words = [message ?? '', prompt, args, input, messages].map((part) => part ?? null);
-  const attached = [...attachments, ...artifacts];
-  const content = attached.length === 0 ? words : [...words, attached];
+  // Their addresses and references may differ when they are sent again.
+  const attached = attachments.length + artifacts.length;
+  const content = attached === 0 ? words : [...words, attached];
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it is sent as JSON
   const sent = JSON.parse(JSON.stringify(content)) as Json;
   return sha256Hex(canonicalJson(sent)).slice(0, 16);

@@ -256,7 +256,7 @@ const ACTIVITIES: { readonly [N in Name]: ActivityRules<ResultOf<N>> } = {
     completed: checkedDecision,
     failed: (state, fact) => uncheckedDecision(state, fact, fact.failure.message),
     canceled: (state, fact) => uncheckedDecision(state, fact, 'the check was canceled'),
-    awaited: true,
+    awaited: false,
   },
   notifyRequest: {
     work: () => null,
