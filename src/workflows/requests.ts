@@ -159,7 +159,7 @@ export function continueUndoing(run: RunContext): void {
 }
 
 /**
- * Undoes a call while the run continues. Does nothing if there is no such call. The handler of an
+ * Undoes a call while the run continues. Ignores an unknown call. The handler of an
  * update is in the root scope, whose cancellation would reject the waits of the undo; the scope of the
  * run cancels its work.
  */

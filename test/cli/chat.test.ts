@@ -1,12 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { osUser } from '../../src/cli/input/option-parsers.js';
 import type { RunStatus } from '../../src/core/state/status.js';
 import { closeRun, pauseRun, resumeRun } from '../../src/updates/decide.js';
-import { defineTool } from '../../src/tools/define-tool.js';
 import { commandLine } from '../support/command.js';
+import { createPayer } from '../support/payer.js';
 import { createDesk, type Desk } from '../support/requests.js';
 import { atTerminal, hasTerminal, type Terminal, textOf } from '../support/terminal.js';
 
@@ -18,24 +17,7 @@ beforeAll(async () => {
 beforeEach(() => desk.reset());
 afterAll(async () => await desk.close());
 
-const payer = defineAgent({
-  name: 'payer',
-  instructions: 'x',
-  model: 'script',
-  tools: [
-    defineTool({
-      name: 'pay',
-      description: 'pays',
-      input: z.object({ to: z.string() }),
-      effect: 'keyed',
-      execute: async ({ to }) => {
-        desk.did(`pay ${to}`);
-        return 'paid';
-      },
-    }),
-  ],
-  rules: [{ tool: 'pay', then: 'ask' }],
-});
+const payer = createPayer(() => desk).payer();
 
 async function chatting(...words: readonly string[]): Promise<Terminal> {
   return await atTerminal(desk.rig, 'chat', 'payer', ...words, '--task-queue', desk.rig.taskQueue);

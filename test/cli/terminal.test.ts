@@ -1,13 +1,12 @@
 import type { WorkflowHandle } from '@temporalio/client';
 import stringWidth from 'string-width';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { osUser } from '../../src/cli/input/option-parsers.js';
 import type { Rule } from '../../src/core/definition/rules.js';
 import type { RunStatus } from '../../src/core/state/status.js';
-import { defineTool } from '../../src/tools/define-tool.js';
 import { createCalendar } from '../support/calendar.js';
+import { createPayer } from '../support/payer.js';
 import { createDesk, type Desk } from '../support/requests.js';
 import { atTerminal, hasTerminal, type Terminal, textOf } from '../support/terminal.js';
 
@@ -18,25 +17,7 @@ beforeAll(async () => {
 beforeEach(() => desk.reset());
 afterAll(async () => await desk.close());
 
-const pay = defineTool({
-  name: 'pay',
-  description: 'pays',
-  input: z.object({ to: z.string() }),
-  effect: 'keyed',
-  execute: async ({ to }) => {
-    desk.did(`pay ${to}`);
-    return 'paid';
-  },
-});
-
-const payer = (expires?: Rule['expires']) =>
-  defineAgent({
-    name: expires === undefined ? 'payer' : 'hasty',
-    instructions: 'x',
-    model: 'script',
-    tools: [pay],
-    rules: [{ tool: 'pay', then: 'ask', ...(expires !== undefined && { expires }) }],
-  });
+const { pay, payer } = createPayer(() => desk);
 
 /** Follows a run in a pseudo-terminal. */
 async function attached(run: string): Promise<Terminal> {

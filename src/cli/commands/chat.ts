@@ -1,4 +1,3 @@
-import { createInterface } from 'node:readline/promises';
 import { NoRunError, PerdureError } from '../../core/errors.js';
 import { parseRunInput, isProblem } from '../../core/input/input.js';
 import { visible } from '../../core/state/summaries.js';
@@ -10,6 +9,7 @@ import { type CliContext, type Command, EXIT, type ExitCode, UsageError } from '
 import { checkHome } from '../hosting/hosting.js';
 import { noteServer } from '../hosting/server-notes.js';
 import { type HostedWorker, awaitWorker, withHostedWorker } from '../hosting/with-worker.js';
+import { openTerminal } from '../input/confirm.js';
 import { deciderName } from '../input/option-parsers.js';
 import { withOptions } from '../input/options.js';
 import { inFlags } from '../input/run-settings.js';
@@ -123,15 +123,11 @@ function listenTo({ interrupt, hosting: { died } }: HostedWorker): Listener {
   const early: string[] = [];
   return {
     async nextLine() {
-      const terminal = createInterface({ input: process.stdin, output: process.stderr });
-      // Readline intercepts Ctrl-C, so this passes it on to the process.
-      terminal.on('SIGINT', () => process.kill(process.pid, 'SIGINT'));
+      const { terminal, left } = openTerminal();
       terminal.on('line', (line) => {
         if (line.trim() !== '') early.push(line.trim());
       });
-      const left = new AbortController();
-      terminal.once('close', () => left.abort());
-      const signal = AbortSignal.any([interrupt, died, left.signal]);
+      const signal = AbortSignal.any([interrupt, died, left]);
       try {
         for (;;) {
           const line = early.shift() ?? (await terminal.question('> ', { signal })).trim();

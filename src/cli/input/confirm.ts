@@ -1,4 +1,4 @@
-import { createInterface } from 'node:readline/promises';
+import { type Interface, createInterface } from 'node:readline/promises';
 import { show } from '../../core/text/text.js';
 import { type CliContext, UsageError } from '../context.js';
 
@@ -17,6 +17,16 @@ export function requireConfirmable(
   throw new UsageError(
     '--yes: expected where stdin, stdout, or stderr is not a terminal; see with --dry-run what would change',
   );
+}
+
+/** Opens the terminal for questions. `left` fires when it closes, also by Ctrl-D. */
+export function openTerminal(): { readonly terminal: Interface; readonly left: AbortSignal } {
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  // Readline intercepts Ctrl-C, so this passes it on to the process.
+  terminal.on('SIGINT', () => process.kill(process.pid, 'SIGINT'));
+  const left = new AbortController();
+  terminal.once('close', () => left.abort());
+  return { terminal, left: left.signal };
 }
 
 /** Asks a question at the terminal until the answer is yes or no. An empty line and Ctrl-D are a no. */

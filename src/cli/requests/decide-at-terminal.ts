@@ -1,4 +1,4 @@
-import { type Interface, createInterface } from 'node:readline/promises';
+import type { Interface } from 'node:readline/promises';
 import type { Client } from '@temporalio/client';
 import { decisionText } from '../../client/requests.js';
 import { toRunStatus } from '../../client/status.js';
@@ -13,6 +13,7 @@ import { type RunReading, readRun } from '../../history/read-run.js';
 import { resolveRequests } from '../../updates/decide.js';
 import type { CliContext } from '../context.js';
 import { formatDateTime } from '../format/format.js';
+import { openTerminal } from '../input/confirm.js';
 import type { Hosting } from '../hosting/hosting.js';
 import { nextCommandFor, runnableText } from '../reports/next-command.js';
 import {
@@ -120,13 +121,9 @@ export async function promptForDecision(
   const gone = untilGone(client, prompted, AbortSignal.any([outside, closed.signal]));
   const over = new AbortController();
   gone.catch(() => undefined).finally(() => over.abort());
-  const terminal = createInterface({ input: process.stdin, output: process.stderr });
-  // Readline intercepts Ctrl-C, so this passes it on to the process.
-  terminal.on('SIGINT', () => process.kill(process.pid, 'SIGINT'));
-  const left = new AbortController();
-  // Ctrl-D closes the terminal, and decides as little as `later`.
-  terminal.once('close', () => left.abort());
-  const signal = AbortSignal.any([outside, over.signal, left.signal]);
+  // Ctrl-D decides as little as `later`.
+  const { terminal, left } = openTerminal();
+  const signal = AbortSignal.any([outside, over.signal, left]);
   const typed = typedLines(terminal, { note: context.note, signal });
   try {
     const isCut = await show(context, prompted, { full: false, prompts: true });
