@@ -1,5 +1,6 @@
 import type { Agent } from '../agents/agent.js';
 import { assertAgent } from '../agents/options.js';
+import type { Limits } from '../core/definition/definition.js';
 import { InputError } from '../core/errors.js';
 import { isForked } from '../core/guards/recorded.js';
 import type { Activities } from '../core/run/contract.js';
@@ -12,7 +13,7 @@ import type { MemoryRun } from '../memory/memory-run.js';
 import type { Model } from '../models/model.js';
 import { noteNames } from '../memory/note-names.js';
 import { assertOptionNames } from '../validation/option-names.js';
-import type { ModelEntry } from '../models/model-entry.js';
+import type { ModelEntry, ModelFacts } from '../models/model-entry.js';
 import {
   type Divergence,
   type Found,
@@ -119,7 +120,10 @@ export async function rerun(recording: Recording, options: RerunOptions = {}): P
   const used =
     model === undefined
       ? recordedModel(recording, { found, current })
-      : candidateModel(await modelFrom(model), found);
+      : candidateModel(
+          priced(await modelFrom(model), [agent.limits, root.input.limits ?? {}]),
+          found,
+        );
   const decisions = decisionsOf(recording);
   const { options: scripted, moments } = recordedScript(recording, root, {
     found,
@@ -198,11 +202,25 @@ function recordedModels({ runs }: Recording, model: Model): Readonly<Record<stri
 }
 
 /** Returns the model that is to be called. Throws an `InputError` for an entry that cannot be used. */
-export async function modelFrom(model: CandidateModel): Promise<Model> {
+export async function modelFrom(model: CandidateModel): Promise<Model & ModelFacts> {
   if (typeof model !== 'string' && 'call' in model) return model;
   const { createModelCatalog, standInFor } = await import('../models/model-entry.js');
   const [name, entries] = typeof model === 'string' ? [model, {}] : [MODEL, { [MODEL]: model }];
   return standInFor(createModelCatalog(entries, process.env).resolve(name));
+}
+
+/**
+ * Returns the model. Throws an `InputError` if it has no price, and one of the limits is a cost: the
+ * price that the run knows is that of the recorded model.
+ */
+function priced(model: Model & ModelFacts, limits: readonly Limits[]): Model {
+  const isLimited = limits.some(({ costUsd, run }) =>
+    [costUsd, run?.costUsd].some(Number.isFinite),
+  );
+  if (model.price !== undefined || !isLimited) return model;
+  throw new InputError(
+    'model: expected one with a price, since the run has limits.costUsd, got one whose price is unknown; give `price` with the model, as in an entry of `models`',
+  );
 }
 
 /** The name of an entry that is given alone. */

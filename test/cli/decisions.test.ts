@@ -11,6 +11,7 @@ import { resolve } from '../../src/cli/commands/limits.js';
 import { status as showStatus } from '../../src/cli/commands/status.js';
 import type { Command } from '../../src/cli/context.js';
 import type { RunStatus } from '../../src/core/state/status.js';
+import { planAndExecute } from '../../src/graphs/plan-and-execute.js';
 import { ModelError, type Model } from '../../src/models/model.js';
 import { replyCall, replyText } from '../../src/testing/replies.js';
 import { createGate } from '../../src/testing/play.js';
@@ -41,6 +42,7 @@ const refund = defineTool({
   approval: 'always',
   execute: ({ euros }) => `refunded ${euros}`,
 });
+const PLAN = JSON.stringify({ actions: [{ id: 'a1', tool: 'refund', arguments: { euros: 5 } }] });
 /** Acts on the first message and returns the tool results. */
 const model: Model = {
   async call({ messages }, { signal }) {
@@ -49,6 +51,7 @@ const model: Model = {
     if (last?.role === 'tool') return replyText(`read: ${last.text}`);
     if (first?.text === 'pay') return replyCall('pay');
     if (first?.text === 'refund') return replyCall('refund', { euros: 60 });
+    if (first?.text === 'plan') return replyText(PLAN);
     if (first?.text === 'hold') await gate.wait(signal);
     if (first?.text === 'keyless' && !mended) {
       throw new ModelError('no', { kind: 'credentials', type: 'http_401' });
@@ -60,7 +63,13 @@ const model: Model = {
 beforeAll(async () => {
   rig = await createRig();
   const agent = defineAgent({ name: 'a', instructions: 'x', model: 'm', tools: [pay, refund] });
-  await rig.worker([agent], { models: { m: model } });
+  const planner = planAndExecute({
+    name: 'planner',
+    instructions: 'x',
+    model: 'm',
+    tools: [refund],
+  });
+  await rig.worker([agent, planner], { models: { m: model } });
 });
 afterAll(async () => {
   gate.barrier.release();
@@ -76,8 +85,12 @@ async function decide<Options extends { readonly id?: string }>(
   return await runInProcess(command, options, { ...place, ...how });
 }
 
-async function started(message: string, status: RunStatus['status']): Promise<WorkflowHandle> {
-  const handle = await rig.start({ agent: 'a', message });
+async function started(
+  message: string,
+  status: RunStatus['status'],
+  agent = 'a',
+): Promise<WorkflowHandle> {
+  const handle = await rig.start({ agent, message });
   await vi.waitFor(async () => expect(await handle.query('status')).toMatchObject({ status }), {
     timeout: 20_000,
     interval: 50,
@@ -202,6 +215,23 @@ test('without a digest, the named command decides the same', async () => {
   await expect(decide(approve, { ...given, some: true })).rejects.toThrow(refusal);
   await handle.cancel();
   await rig.end(handle);
+});
+
+test('what no digest would help is refused before one is asked for', async () => {
+  const paying = await started('refund', 'waiting_decision');
+  const grant = { id: paying.workflowId, request: 'r1', grant: 'tool' } as const;
+  const where = { op: 'under', path: 'eurs', value: 50 };
+  await expect(decide(approve, { ...grant, where })).rejects.toThrow(/^--where.path: .*eurs/);
+  const planned = await started('plan', 'waiting_decision', 'planner');
+  const id = planned.workflowId;
+  await expect(decide(approve, { id, request: 'r1', some: 'a9' })).rejects.toThrow(
+    '(malformed): actions: expected ids of r1 with all dependencies (it has a1), got "a9"',
+  );
+  await expect(decide(approve, { id, request: 'r1', some: 'a1' })).rejects.toThrow('--some a1');
+  for (const handle of [paying, planned]) {
+    await handle.cancel();
+    await rig.end(handle);
+  }
 });
 
 test('a paused run with an approved call is left with how to resume it', async () => {

@@ -130,6 +130,27 @@ describe('a rerun with the recorded model and tools', () => {
     expect(divergence?.text).toMatch(/desk, turn 1: failed: limits\.costUsd: the price of model/);
   });
 
+  test('is not tried with a model of unknown price where the cost is limited', async () => {
+    const price = { input: 1, cachedInput: 1, output: 1 };
+    const limited = defineAgent({
+      name: 'desk',
+      instructions: 'Help.',
+      model: 'tiny',
+      limits: { costUsd: 1 },
+    });
+    const { history } = await playRun(limited, {
+      message: 'Hi.',
+      models: { tiny: { ...scriptedModel([replyText('Hello.')]), price } },
+    });
+    const recording = recordingOf({ history }, { blobs: {} });
+    const model = scriptedModel([replyText('Hi.')]);
+    await expect(rerun(recording, { agent: limited, model })).rejects.toThrow(
+      /^model: expected one with a price, since the run has limits\.costUsd/,
+    );
+    const priced = { ...model, price };
+    expect((await rerun(recording, { agent: limited, model: priced })).divergence).toBeNull();
+  });
+
   test('does not miss the request that a revoked grant has caused', async () => {
     const pays = [17, 18].map((order) => replyCall('refund', { order, euros: 20 }));
     const run = await playRun(desk, {

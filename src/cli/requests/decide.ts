@@ -3,6 +3,7 @@ import { toRunStatus } from '../../client/status.js';
 import { RefusedError } from '../../core/errors.js';
 import { SHOWN_DIGITS, commandLine, decidingCommand } from '../../core/requests/commands.js';
 import { inOneLine } from '../../core/requests/presentation.js';
+import { contentProblem } from '../../core/requests/refusal.js';
 import { isUndoing } from '../../core/requests/undo-text.js';
 import { visible } from '../../core/state/summaries.js';
 import type {
@@ -10,6 +11,7 @@ import type {
   DecisionKind,
   DecisionReceipt,
   Grant,
+  RefusalReason,
   Request,
 } from '../../core/transcript/request.js';
 import { readRun } from '../../history/read-run.js';
@@ -93,12 +95,12 @@ export async function submitDecision(context: CliContext, input: DecisionInput):
   const found = await openRequest(context, named, name);
   const { opened, request } = found;
   const { id } = opened.run;
-  await checkOffered(context, found, what.as);
+  await checkContent(context, found, what);
+  await check?.(found);
   if (seen !== undefined) checkDigest(seen, request, id);
   else if (NEED_DIGEST.includes(what.as)) {
     throw await unseen(context, found, { command, given, by });
   }
-  await check?.(found);
   const decision = {
     ...what,
     request: request.id,
@@ -149,25 +151,36 @@ async function newGrant({
 }
 
 /**
- * Throws a `RefusedError`, as the run would, unless the request offers the decision: a digest would not help.
- * It names the commands that decide.
+ * Throws a `RefusedError`, as the run would, for what no digest would help: a decision that the
+ * request does not offer, or that gives what the request cannot take. It names the commands that decide.
  */
-async function checkOffered(
+async function checkContent(
   context: CliContext,
   { opened: { run }, request }: OpenedRequest,
-  as: DecisionKind,
+  what: Omit<Decision, 'request' | 'digest'>,
 ): Promise<void> {
-  const { id, decisions } = request;
-  if (decisions.includes(as)) return;
-  const see = await nextCommandFor(context, run, ['inbox', run.id, id]);
+  const { as } = what;
+  const { id, digest, decisions } = request;
+  const refused = async (reason: RefusalReason, why: string): Promise<RefusedError> => {
+    const see = await nextCommandFor(context, run, ['inbox', run.id, id]);
+    return new RefusedError(
+      `the decision about request ${visible(id)} is refused (${reason}): ${why}. See: ${see}`,
+      { reason },
+    );
+  };
+  if (decisions.includes(as)) {
+    const problem = contentProblem({ ...what, request: id, digest }, request);
+    if (problem !== null) throw await refused(problem.reason, problem.message);
+    return;
+  }
   const { name } = ownStanding(run, request);
   // No command is called like this decision.
   const raise = decisions.includes('raise')
     ? `; raise the limit with: ${await nextCommandFor(context, run, decidingCommand(run.id, request, { as: 'raise', name }).words)}`
     : '';
-  throw new RefusedError(
-    `the decision about request ${visible(id)} is refused (not_offered): as: expected one of ${decisions.join(', ')} for ${visible(id)}, got "${as}"${raise}. See: ${see}`,
-    { reason: 'not_offered' },
+  throw await refused(
+    'not_offered',
+    `as: expected one of ${decisions.join(', ')} for ${visible(id)}, got "${as}"${raise}`,
   );
 }
 

@@ -161,7 +161,7 @@ function waitLines(view: StatusView): readonly string[] {
 }
 
 function queueLine({ queued }: RunStatus): string | null {
-  return queued === 0 ? null : `${formatCount(queued, 'message')} waiting for a turn`;
+  return queued === 0 ? null : `${formatCount(queued, 'message')} not read yet`;
 }
 
 function timeLine({ run, status, now }: StatusView): string {

@@ -209,8 +209,11 @@ function unknownProblem(state: RunState, id: string): Refused {
   };
 }
 
-/** Checks the fields that a decision requires, or that only some decisions allow. */
-function contentProblem(decision: Decision, request: Request): Refused | null {
+/**
+ * Returns why a request refuses what a decision gives, whoever gives it: fields that it requires, or
+ * that only some decisions allow. Null if nothing is wrong.
+ */
+export function contentProblem(decision: Decision, request: Request): Refused | null {
   const { id, kind, decisions } = request;
   const { as, arguments: given, result, note = '', grant } = decision;
   if (note.length > MAX_NOTE_CHARACTERS) {
