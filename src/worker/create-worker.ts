@@ -1,9 +1,14 @@
-import { NativeConnection, Runtime, type WorkflowBundleOption } from '@temporalio/worker';
+import {
+  NativeConnection,
+  Runtime,
+  type WorkerOptions as SdkWorkerOptions,
+  type WorkflowBundleOption,
+} from '@temporalio/worker';
 import { DeploymentError, InputError } from '../core/errors.js';
 import { toMs } from '../core/text/text.js';
 import { withTraces } from '../telemetry/spans.js';
 import { openStores } from '../storage/file-stores.js';
-import { perdureHome } from '../storage/files.js';
+import { ownVersion, perdureHome } from '../storage/files.js';
 import { resolveTaskQueue } from '../temporal/task-queue.js';
 import { isTestHome, locateTarget } from '../server/locate-target.js';
 import { unreachable } from '../temporal/grpc.js';
@@ -114,7 +119,7 @@ async function start(
       connection,
       namespace,
       taskQueue,
-      ...(options.workflows !== false && { workflowBundle: await loadCode() }),
+      ...(await codeOptions(deployed, options.workflows === false ? null : await loadCode())),
       activities: parts.activities,
       ...WORKER_SETTINGS,
       interceptors,
@@ -126,7 +131,6 @@ async function start(
       ...(options.maxCachedWorkflows !== undefined && {
         maxCachedWorkflows: options.maxCachedWorkflows,
       }),
-      ...(deployed && { workerDeploymentOptions: versioningOptions(deployed) }),
     });
     onShutdown(worker, parts.stop);
     if (erases && options.activities !== false) parts.startRetention(worker);
@@ -213,6 +217,21 @@ async function toWorkerBuild(
     // A worker without workflow code cannot run what would start on its build.
     isCurrent: deployment.promote ?? workflows,
   };
+}
+
+/**
+ * Returns the code of workflows, and what the worker is called in four events of each step: its build,
+ * or the version of perdure with that code. The SDK's own text is 60 bytes longer, and does not name
+ * perdure.
+ */
+async function codeOptions(
+  deployed: WorkerBuild | null,
+  bundle: WorkflowBundleOption | null,
+): Promise<Pick<SdkWorkerOptions, 'workflowBundle' | 'buildId' | 'workerDeploymentOptions'>> {
+  const code = bundle === null ? {} : { workflowBundle: bundle };
+  if (deployed !== null) return { ...code, workerDeploymentOptions: versioningOptions(deployed) };
+  const digest = bundle === null ? '' : `+${await computeBuildId(bundle)}`;
+  return { ...code, buildId: `perdure@${ownVersion()}${digest}` };
 }
 
 /** Hex digits of a build id: enough to distinguish builds, and short enough to read. */

@@ -15,7 +15,10 @@ import {
   type DeploymentOptions,
 } from '../../src/worker/deployment.js';
 import type { Model } from '../../src/models/model.js';
+import { ownVersion } from '../../src/storage/files.js';
 import { replyCall, replyText } from '../../src/testing/replies.js';
+import { scriptedModel } from '../../src/testing/script.js';
+import { loadWorkflowCode } from '../../src/worker/bundle.js';
 import { createGate, type Gate } from '../../src/testing/play.js';
 import { defineGraph } from '../../src/graphs/define-graph.js';
 import * as graphs from '../../src/graphs.js';
@@ -92,6 +95,18 @@ async function deployBuild(
     { timeout: 30_000, interval: 100 },
   );
 }
+
+test('a worker without a deployment is called by its version and its code in the events of a run', async () => {
+  const agent = defineAgent({ name: 'a', instructions: 'x', model: 'm' });
+  await rig.worker([agent], { models: { m: scriptedModel([replyText('hi')]) } });
+  const { history } = await rig.run({ agent: 'a', message: 'go' });
+  const ids = (history.events ?? []).flatMap(
+    ({ workflowTaskCompletedEventAttributes: task }) => task?.workerVersion?.buildId ?? [],
+  );
+  expect(ids.length).toBeGreaterThan(0);
+  const code = await computeBuildId(await loadWorkflowCode());
+  expect(new Set(ids)).toEqual(new Set([`perdure@${ownVersion()}+${code}`]));
+});
 
 describe('two builds on one queue', () => {
   test('a run ends its step on its build and moves with its next segment; a new run begins on the newer build', async () => {
