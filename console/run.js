@@ -207,6 +207,7 @@ function Header({ id, run, page }) {
     </p>
     ${isOpen && html`<nav class="sub" aria-label="views of the run"><a class=${page === 'run' ? 'on' : ''} aria-current=${page === 'run' && 'page'} href=${runLink(id)}>Steps</a><a class=${page === 'chat' ? 'on' : ''} aria-current=${page === 'chat' && 'page'} href=${runLink(id, 'chat')}>Chat</a></nav>`}
     ${status?.message && status.status !== 'waiting_decision' && status.status !== 'done' && html`<p class=${`fix ${status.status}`}>${visible(status.message)}</p>`}
+    ${(status?.blockedBelow ?? []).map((one) => html`<p class="fix blocked"><a href=${runLink(one.run)}>${visible(one.run)}</a>: ${visible(one.message)}</p>`)}
     ${status?.outcome?.error && html`<p class="fix blocked">${visible(status.outcome.error)}</p>`}
   </header>`;
 }

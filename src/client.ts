@@ -111,13 +111,8 @@ export type { ActorClaim } from './workflows/messages/definitions.js';
 export type { DeliveredMessage, RecordedMessage, SentMessage } from './updates/ask.js';
 export type { ListFilter } from './client/list-filter.js';
 export type { RunList } from './client/list.js';
-export type {
-  OpenRequest,
-  RequestFilter,
-  RequestList,
-  UnreadableRun,
-  ReadStatus,
-} from './client/requests.js';
+export type { OpenRequest, RequestFilter, RequestList, UnreadableRun } from './client/requests.js';
+export type { BlockedRun, ReadStatus } from './client/below.js';
 export type { RunRow } from './client/run-row.js';
 export type { RunBatch, BatchOptions, BatchResult, BatchTask } from './client/batch.js';
 export type { ConnectionSettings } from './temporal/connection.js';

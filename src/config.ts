@@ -10,11 +10,12 @@ import { type Duration, show } from './core/text/text.js';
 import { type EncryptionOptions, encryptionProblem } from './encryption/keyring.js';
 import { type IdHashing, hashedWith } from './temporal/stored-ids.js';
 import { meantModel } from './models/known-models.js';
-import type { ModelEntry } from './models/model-entry.js';
+import { type ModelEntry, assertModelEntry } from './models/model-entry.js';
 import { secretNamesProblem } from './secrets/known.js';
 import {
   checkOptions,
   expected,
+  nearestFirst,
   uniquelyNamed,
   type OptionSchemas,
   timerDuration,
@@ -324,8 +325,31 @@ export function defineConfig(config: Config): Config {
   assertOneBudgetEach(budgetsOf(config));
   const agents = withCalled(config.agents);
   assertRuleNames(config.rules, agents, 'config');
+  for (const [name, entry] of Object.entries(config.models ?? {})) assertModelEntry(name, entry);
   assertModelNames(agents, Object.keys(config.models ?? {}));
+  assertCalledNames(agents);
   return Object.freeze({ ...config });
+}
+
+/** Throws an `InputError` for a node of a graph that names an agent which the configuration lacks. */
+function assertCalledNames(agents: readonly Agent[]): void {
+  const known = agents.map(({ name }) => name);
+  for (const { name: graph, graph: drawn } of agents) {
+    for (const node of drawn?.definition.nodes ?? []) {
+      const body = node.kind === 'each' ? node.body : node;
+      const called =
+        body.kind === 'agent' ? body.agent : body.kind === 'graph' ? body.graph : undefined;
+      if (called === undefined || known.includes(called)) continue;
+      const nearest = nearestFirst(
+        called,
+        known.filter((name) => name !== graph),
+      ).slice(0, 3);
+      throw new InputError(
+        `config: graph ${show(graph)}: node ${show(node.name)}: ${body.kind}: expected an agent of the configuration, got ` +
+          `${show(called)}${nearest.length === 0 ? '' : ` (nearest: ${nearest.map(show).join(', ')})`}; correct the name, or add the agent to \`agents\``,
+      );
+    }
+  }
 }
 
 /** Throws an `InputError` for a model with a misspelled name. */

@@ -13,7 +13,7 @@ import { type DefinitionVariant, definitionFor, findNode } from '../core/state/t
 import type { Json } from '../core/text/json.js';
 import type { LiveHub } from '../live/hub.js';
 import type { McpSessions } from '../mcp/session.js';
-import type { ModelCatalog } from '../models/model-entry.js';
+import type { ModelCatalog } from '../models/model-catalog.js';
 import type { Archive, BlobStore } from '../storage/blob-store.js';
 import { ForeignContextError, readContext } from '../storage/owned-text.js';
 import type { ToolLock } from '../storage/tool-lock.js';

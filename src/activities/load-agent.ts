@@ -26,7 +26,7 @@ import { normalizeError } from '../tools/result/plain.js';
 import { nearestFirst } from '../validation/check-options.js';
 import { type KnownTools, ruleFindings } from '../validation/rule-names.js';
 import { modelsOf } from './model/fallback.js';
-import type { ResolvedModel } from '../models/model-entry.js';
+import type { ResolvedModel } from '../models/model-catalog.js';
 import type { ActivityDependencies } from './activity-context.js';
 import {
   THIS_WORKER,

@@ -18,7 +18,7 @@ import type { RunConfig } from '../core/state/state.js';
 import type { RecordedReply } from '../core/transcript/outcome.js';
 import { costOf } from '../core/rules/spending.js';
 import type { AgentDefinition } from '../core/definition/definition.js';
-import type { ResolvedModel } from '../models/model-entry.js';
+import type { ResolvedModel } from '../models/model-catalog.js';
 import { type ModelReply, type ModelRequest, isModelError } from '../models/model.js';
 import { redactJson } from '../secrets/redact.js';
 

@@ -18,7 +18,7 @@ import type { RunLike } from './control.js';
 import type { ListFilter } from './list-filter.js';
 import { type RunList, listRuns } from './list.js';
 import { storedId } from './run-ids.js';
-import { type ReadStatus, readStatus } from './requests.js';
+import { type ReadStatus, readStatus } from './below.js';
 
 /** Options of `text`: the turn, and what to do when text that was shown does not count. */
 export interface TextOptions extends StreamOptions {

@@ -39,7 +39,7 @@ import {
   startOrFind,
   storeAttachments,
 } from './starts.js';
-import { agentView, requestView, runnableFix, runnableList } from './views.js';
+import { agentView, requestView, runnableFix, runnableList, withSeenBelow } from './views.js';
 
 /** Who calls an operation. */
 export interface Caller {
@@ -252,13 +252,9 @@ function readHandlers(place: Place, open: OpenFor): Pick<Handlers, ReadNames> {
       const seen = await open(run, 'read', caller);
       const all = ['talk', 'read', 'decide', 'control'] as const;
       const rights = all.filter((right) => mayDo(principal, right, seen));
-      const { below = [], ...status } = withTexts(await api.status(run), place.runnable);
+      const status = withTexts(await api.status(run), place.runnable);
       const sees = sightOf(place, principal, ['read']);
-      const may = await Promise.all(below.map(sees));
-      const shown = below
-        .filter((_, index) => may[index])
-        .map((one) => runnableFix(one, place.runnable));
-      return { ...status, ...(shown.length > 0 && { below: shown }), rights };
+      return { ...(await withSeenBelow(status, sees, place.runnable)), rights };
     },
     async getResult({ run, turn, wait = WAIT_SECONDS }, caller) {
       await open(run, 'read', caller);

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Hono } from 'hono';
-import type { ReadStatus } from '../client/requests.js';
+import type { ReadStatus } from '../client/below.js';
 import { IdTakenError, InputError, RefusedError } from '../core/errors.js';
 import { visible } from '../core/state/summaries.js';
 import { shorten, show, visibleJson } from '../core/text/text.js';

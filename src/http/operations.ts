@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { RunList } from '../client/list.js';
-import type { ReadStatus, RequestList } from '../client/requests.js';
-import { RIGHTS, type Right } from '../config.js';
+import type { RequestList } from '../client/requests.js';
+import { RIGHTS } from '../config.js';
 import { RUN_STATUSES, type RunStatusName } from '../core/state/status.js';
 import type { EffectiveLimits } from '../core/state/state.js';
 import type { Outcome } from '../core/transcript/outcome.js';
@@ -16,7 +16,7 @@ import {
   limitsInput,
   turnNumber,
 } from './input-fields.js';
-import type { AgentView, GraphView, RequestView } from './views.js';
+import type { AgentView, GraphView, RequestView, RunView } from './views.js';
 import type { SentMessage } from '../updates/ask.js';
 
 /** One operation of the HTTP API: its place, what it takes, and what it answers. */
@@ -120,7 +120,7 @@ const outcome = answer<Outcome>(
   }),
 );
 
-const status = answer<ReadStatus & { readonly rights: readonly Right[] }>(
+const status = answer<RunView>(
   'RunStatus',
   z.looseObject({
     id: z.string(),

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { BlockedRun, ReadStatus } from '../client/below.js';
 import type { Right } from '../config.js';
 import { shownActions } from '../core/plan/confirm-plan.js';
 import { LIMIT_NAMES, type LimitSet, type Limits } from '../core/definition/definition.js';
@@ -107,6 +108,36 @@ export function runnableList<List extends { readonly requests: readonly Fixable[
   runnable: Runnable,
 ): List {
   return { ...list, requests: list.requests.map((one) => runnableFix(one, runnable)) };
+}
+
+/** The status of a run, and what its reader may do with it. */
+export type RunView = ReadStatus & { readonly rights: readonly Right[] };
+
+/** Returns a status with only those runs below it that its reader may see, whose commands can be pasted. */
+export async function withSeenBelow(
+  { below = [], blockedBelow = [], ...status }: ReadStatus,
+  sees: (run: BelowRun) => Promise<boolean>,
+  runnable: Runnable,
+): Promise<ReadStatus> {
+  const requests = await seenOnly(below, sees);
+  const blocked = await seenOnly(blockedBelow, sees);
+  return {
+    ...status,
+    ...(requests.length > 0 && { below: requests.map((one) => runnableFix(one, runnable)) }),
+    ...(blocked.length > 0 && {
+      blockedBelow: blocked.map((one) => ({ ...one, message: runnable(one.message) })),
+    }),
+  };
+}
+
+type BelowRun = Pick<BlockedRun, 'run' | 'agent'>;
+
+async function seenOnly<One extends BelowRun>(
+  all: readonly One[],
+  sees: (run: BelowRun) => Promise<boolean>,
+): Promise<readonly One[]> {
+  const may = await Promise.all(all.map(sees));
+  return all.filter((_, at) => may[at]);
 }
 
 /** A name, and its value as text. */

@@ -204,7 +204,7 @@ function recordedModels({ runs }: Recording, model: Model): Readonly<Record<stri
 /** Returns the model that is to be called. Throws an `InputError` for an entry that cannot be used. */
 export async function modelFrom(model: CandidateModel): Promise<Model & ModelFacts> {
   if (typeof model !== 'string' && 'call' in model) return model;
-  const { createModelCatalog, standInFor } = await import('../models/model-entry.js');
+  const { createModelCatalog, standInFor } = await import('../models/model-catalog.js');
   const [name, entries] = typeof model === 'string' ? [model, {}] : [MODEL, { [MODEL]: model }];
   return standInFor(createModelCatalog(entries, process.env).resolve(name));
 }

@@ -19,7 +19,7 @@ import { sealedBlobs } from '../encryption/sealed-stores.js';
 import { toMs } from '../core/text/text.js';
 import type { LiveHub } from '../live/hub.js';
 import { createSessions } from '../mcp/session.js';
-import { type ModelCatalog, createModelCatalog } from '../models/model-entry.js';
+import { type ModelCatalog, createModelCatalog } from '../models/model-catalog.js';
 import { findMissingTool } from '../models/wire/api.js';
 import { learnSecrets } from '../secrets/known.js';
 import { redactMessage } from '../secrets/redact.js';

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineConfig } from '../../src/config.js';
+import { defineGraph } from '../../src/graphs/define-graph.js';
 
 /** What a JavaScript author could write. */
 function defineLoosely(changes: Record<string, unknown>): unknown {
@@ -128,6 +130,48 @@ describe('defineConfig', () => {
     const config = { agents: [], modles: {} };
     expect(() => defineConfig(config)).toThrow(
       'config: "modles" is not an option; did you mean models? Options: agents, models',
+    );
+  });
+});
+
+describe('the parts of a configuration', () => {
+  const price = { input: 1, output: 2 } as never;
+
+  test.each([
+    [{ price }, /^models\.m: price\.cachedInput: missing, expected US dollars/],
+    [{ baseUrl: 'localhost:8000/v1' }, /^models\.m: baseUrl: expected an http\(s\) address/],
+    [{ baseUrl: 'http://me:cnry@127.0.0.1/v1' }, /^models\.m: baseUrl: expected (?!.*cnry)/],
+  ])('are checked before a run starts: models with %j', (entry, fault) => {
+    const config = { agents: [], models: { m: entry } };
+    expect(() => defineConfig(config)).toThrow(fault);
+  });
+
+  const fixed = {
+    state: z.object({ list: z.array(z.string()), draft: z.json().optional() }),
+    model: 'm',
+  };
+  const writer = defineAgent({ name: 'writer', instructions: 'x', model: 'm' });
+  const alone = defineGraph({
+    ...fixed,
+    name: 'alone',
+    nodes: ({ agent }) => ({
+      write: agent({ agent: 'writr', message: () => 'go', save: 'draft' }),
+    }),
+  }).wire({ start: 'write', edges: { write: { done: 'end', stopped: 'end', failed: 'end' } } });
+  const many = defineGraph({
+    ...fixed,
+    name: 'many',
+    nodes: ({ each }) => ({
+      all: each({ over: (s) => s.list, agent: 'writr', message: () => 'go', save: 'draft' }),
+    }),
+  }).wire({ start: 'all', edges: { all: 'end' } });
+
+  test.each([
+    [alone, 'write'],
+    [many, 'all'],
+  ])('include the agents that the nodes of a graph name', (graph, node) => {
+    expect(() => defineConfig({ agents: [graph, writer] })).toThrow(
+      `config: graph "${graph.name}": node "${node}": agent: expected an agent of the configuration, got "writr" (nearest: "writer"); correct the name, or add the agent to \`agents\``,
     );
   });
 });

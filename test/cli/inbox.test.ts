@@ -8,6 +8,7 @@ import { pause, resume } from '../../src/cli/commands/pause.js';
 import { status } from '../../src/cli/commands/status.js';
 import { type Command, type GlobalOptions, UsageError } from '../../src/cli/context.js';
 import { osUser } from '../../src/cli/input/option-parsers.js';
+import { NOTHING_BELOW } from '../../src/client/below.js';
 import { reportWaiting } from '../../src/cli/reports/report-run.js';
 import type { RunStatus } from '../../src/core/state/status.js';
 import { readRun } from '../../src/history/read-run.js';
@@ -148,7 +149,7 @@ const leave: Command<{ readonly id: string }> = {
   async run(context, { id }) {
     const run = await readRun(rig.client, id);
     const last = { runId: run.runId, view: run.view };
-    return await reportWaiting(context, { ...run, last, wasHosting: true, below: [] });
+    return await reportWaiting(context, { ...run, last, wasHosting: true, below: NOTHING_BELOW });
   },
 };
 

@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { createModelCatalog, type ModelEntry } from '../../src/models/model-entry.js';
+import { createModelCatalog } from '../../src/models/model-catalog.js';
+import type { ModelEntry } from '../../src/models/model-entry.js';
 import { parseBaseUrl } from '../../src/models/wire/client.js';
 import { redact } from '../../src/secrets/redact.js';
 import { httpServer } from '../support/http-server.js';

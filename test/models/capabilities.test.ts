@@ -5,7 +5,8 @@ import {
   type ModelCapabilities,
   getCapabilities,
 } from '../../src/models/known-models.js';
-import { createModelCatalog, rateOf, type ModelEntry } from '../../src/models/model-entry.js';
+import { createModelCatalog } from '../../src/models/model-catalog.js';
+import { rateOf, type ModelEntry } from '../../src/models/model-entry.js';
 import { toParameters } from '../../src/models/model.js';
 import { replyText } from '../../src/testing/replies.js';
 import { scriptedModel } from '../../src/testing/script.js';

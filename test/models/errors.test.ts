@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { ModelErrorKind } from '../../src/models/model.js';
-import { createModelCatalog } from '../../src/models/model-entry.js';
+import { createModelCatalog } from '../../src/models/model-catalog.js';
 import { providerError } from '../../src/models/wire/errors.js';
 import { replyError } from '../../src/testing/replies.js';
 import { callOnce, failureOf, place, stubWith } from './support.js';

@@ -8,7 +8,7 @@ import {
   rest,
 } from '../../src/activities/model/fallback.js';
 import { decideFailure } from '../../src/activities/model/model-failures.js';
-import { createModelCatalog } from '../../src/models/model-entry.js';
+import { createModelCatalog } from '../../src/models/model-catalog.js';
 import { ModelError, type ModelErrorDetails } from '../../src/models/model.js';
 import { request } from './support.js';
 

@@ -3,7 +3,8 @@ import type { ActivityDependencies } from '../../src/activities/activity-context
 import { loadAgent } from '../../src/activities/load-agent.js';
 import { createAgentCatalog } from '../../src/agents/agent-definition.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { createModelCatalog, type ModelEntry } from '../../src/models/model-entry.js';
+import { createModelCatalog } from '../../src/models/model-catalog.js';
+import type { ModelEntry } from '../../src/models/model-entry.js';
 import { replyText } from '../../src/testing/replies.js';
 import { scriptedModel } from '../../src/testing/script.js';
 import { findWindow } from '../../src/models/known-models.js';

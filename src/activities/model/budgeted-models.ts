@@ -7,7 +7,7 @@ import type { ModelPrice } from '../../core/definition/definition.js';
 import type { SharedBudget } from '../../core/rules/budget.js';
 import { costOf } from '../../core/rules/spending.js';
 import type { ReplyUsage } from '../../core/transcript/outcome.js';
-import type { ModelCatalog, ResolvedModel } from '../../models/model-entry.js';
+import type { ModelCatalog, ResolvedModel } from '../../models/model-catalog.js';
 import { type Model, ModelError, type ModelRequest, estimateUsage } from '../../models/model.js';
 import { settleLease, takeLease } from '../../updates/shared-limits.js';
 import { toRunIds } from '../attempt.js';

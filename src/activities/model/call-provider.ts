@@ -4,7 +4,7 @@ import type { CallModelInput } from '../../core/run/contract.js';
 import { isObject } from '../../core/text/json.js';
 import { formatDuration } from '../../core/text/text.js';
 import { type LiveHub, processHub } from '../../live/hub.js';
-import type { ResolvedModel } from '../../models/model-entry.js';
+import type { ResolvedModel } from '../../models/model-catalog.js';
 import {
   MAX_CALL_MS,
   type Model,

@@ -1,5 +1,5 @@
 import type { AgentDefinition } from '../../core/definition/definition.js';
-import type { ModelCatalog } from '../../models/model-entry.js';
+import type { ModelCatalog } from '../../models/model-catalog.js';
 import { ModelError, type ModelRequest } from '../../models/model.js';
 import { LACKS, canTake } from '../../models/wire/api.js';
 import type { FailureDecision } from './model-failures.js';

@@ -8,12 +8,8 @@ import {
   gapMs,
   graceMs,
 } from '../../core/rules/rate.js';
-import {
-  type ModelCatalog,
-  type ModelEntry,
-  type ResolvedModel,
-  rateOf,
-} from '../../models/model-entry.js';
+import type { ModelCatalog, ResolvedModel } from '../../models/model-catalog.js';
+import { type ModelEntry, rateOf } from '../../models/model-entry.js';
 import { type Model, type ModelRequest, estimateUsage, ModelError } from '../../models/model.js';
 import { takeFromRate } from '../../updates/shared-limits.js';
 import { formatDuration } from '../../core/text/text.js';

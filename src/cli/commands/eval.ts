@@ -3,7 +3,7 @@ import { visible } from '../../core/state/summaries.js';
 import { InputError } from '../../core/errors.js';
 import { isObject } from '../../core/text/json.js';
 import { meantModel } from '../../models/known-models.js';
-import { createModelCatalog, standInFor } from '../../models/model-entry.js';
+import { createModelCatalog, standInFor } from '../../models/model-catalog.js';
 import { type Model, ModelError } from '../../models/model.js';
 import {
   type EvalProgress,

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { extname } from 'node:path';
-import { type OpenRequest, readStatus } from '../../client/requests.js';
+import { readStatus } from '../../client/below.js';
 import { RunTokenError } from '../../core/errors.js';
 import { keyringFrom } from '../../encryption/keyring.js';
 import { hashedWith } from '../../temporal/stored-ids.js';
@@ -30,15 +30,11 @@ import {
 import { osUser } from '../input/option-parsers.js';
 import { withOptions } from '../input/options.js';
 import { type OpenedRun, agentLack, noteClear, openRun, workerHint } from '../open-run.js';
-import {
-  nextCommandAbout,
-  nextSteps,
-  runnableStatus,
-  runnableText,
-} from '../reports/next-command.js';
+import { nextSteps, runnableStatus, runnableText } from '../reports/next-command.js';
 import { uiLink } from '../reports/run-pages.js';
 import { limitLine } from '../reports/stopped-run.js';
-import { columnsOf, inboxLines, shownRequest } from '../requests/show-request.js';
+import { belowLines } from '../requests/below.js';
+import { columnsOf, shownRequest } from '../requests/show-request.js';
 import { statusLines } from '../run-view/status-lines.js';
 
 /** `status ID`: shows the status of a run as the server has recorded it. Needs no worker. */
@@ -86,14 +82,10 @@ async function showStatus(context: CliContext, id: string): Promise<ExitCode> {
     const { lines } = await shownRequest(context, { run, request }, { to: 'stdout' });
     for (const line of lines) context.out(line);
   }
-  const { below = [] } = found;
-  if (below.length > 0) {
-    context.out('');
-    context.out('A run that this run called is waiting for a decision; decide in that run:');
-    const show = (one: OpenRequest) => nextCommandAbout(context, ['inbox', one.run, one.id]);
-    const lines = inboxLines(below, { width: columnsOf('stdout'), now, show });
-    for (const line of lines) context.out(line);
-  }
+  const { below: requests = [], blockedBelow: blocked = [] } = found;
+  const lines = belowLines(context, { requests, blocked }, 'stdout');
+  if (lines.length > 0) context.out('');
+  for (const line of lines) context.out(line);
   return EXIT.completed;
 }
 

@@ -37,8 +37,9 @@ export const undo: Command<UndoOptions> = {
     const actor = deciderName(by);
     const opened = await requireOpenRun(context, named);
     const { id } = opened.run;
-    // The undo itself also needs a worker, and a worker in this process would end before it.
-    await requireWorker(context, opened, 'undo');
+    // The undo itself also needs a worker, and a worker in this process would end before it. One that
+    // follows the run may end it first.
+    await requireWorker(context, opened, 'undo', { follows: false });
     const given = { by: actor, ...(call !== undefined && { call }) };
     const undoing = await requestUndo(opened.client, id, given).catch(async (error: unknown) => {
       throw await namingRequest(context, opened, error);

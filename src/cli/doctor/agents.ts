@@ -4,11 +4,8 @@ import type { Agent } from '../../agents/agent.js';
 import { type Config, defineConfig } from '../../config.js';
 import { isOwnedByAnthropic } from '../../models/anthropic/model.js';
 import { LOCAL_SERVERS, type RunningServer, findLocalServer } from '../../models/known-models.js';
-import {
-  type ModelCatalog,
-  type ModelOptions,
-  createModelCatalog,
-} from '../../models/model-entry.js';
+import { type ModelCatalog, createModelCatalog } from '../../models/model-catalog.js';
+import type { ModelOptions } from '../../models/model-entry.js';
 import { isModelError } from '../../models/model.js';
 import type { CliContext } from '../context.js';
 import { formatCount } from '../format/format.js';
@@ -51,9 +48,14 @@ interface Surroundings {
   readonly local: readonly RunningServer[];
 }
 
+/** Whether an agent calls a model: also a graph whose functions may generate with the model that it names. */
+function usesModel(agent: Agent): boolean {
+  return needsModel(agent) || agent.model !== null;
+}
+
 /** Returns the names of the models that the agent calls; empty if it calls none, or none is set. */
 function modelNamesOf(agent: Agent, env: Environment): readonly string[] {
-  if (!needsModel(agent)) return [];
+  if (!usesModel(agent)) return [];
   const first = agent.model ?? (env['PERDURE_MODEL']?.trim() || null);
   return first === null ? [] : [first, ...agent.fallbacks];
 }
@@ -64,8 +66,10 @@ const DEMO_WORKS =
 
 function agentFindings(agent: Agent, given: Surroundings): readonly Finding[] {
   const name = `agent ${agent.name}`;
-  if (!needsModel(agent)) {
-    return [{ name, level: 'ok', text: 'calls no model', data: { model: null } }];
+  if (!usesModel(agent)) {
+    const text =
+      agent.graph === undefined ? 'calls no model' : 'no node calls a model, and none is set';
+    return [{ name, level: 'ok', text, data: { model: null } }];
   }
   const [first, ...fallbacks] = modelNamesOf(agent, given.env);
   if (first === undefined) {

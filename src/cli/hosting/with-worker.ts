@@ -2,6 +2,8 @@ import type { Client } from '@temporalio/client';
 import { isLoaded } from '../../core/rules/limits.js';
 import { visible } from '../../core/state/summaries.js';
 import { nextTarget } from '../../history/follow-history.js';
+import { endOfRun } from '../../history/pending-work.js';
+import { readRun } from '../../history/read-run.js';
 import { resumeRun } from '../../updates/decide.js';
 import { statusQuery } from '../../workflows/messages/definitions.js';
 import type { CliContext } from '../context.js';
@@ -47,7 +49,8 @@ export async function withWorker<T>(
     const receipt = await send(start);
     // A paused run makes no progress anyway until it is resumed.
     const isPaused = decision === 'pause' || (view.state.paused && decision !== 'resume');
-    if (start !== null && !isIdle && !isPaused && (await hosting.isAlone())) {
+    const isLeft = start !== null && !isIdle && !isPaused && (await hosting.isAlone());
+    if (isLeft && !(await hasEnded(opened))) {
       const note = (hint: string): void =>
         context.note(
           `No worker is running on task queue "${visible(taskQueue)}": ${decision} has taken effect, but the run makes no progress until one starts. ${hint}`,
@@ -58,6 +61,12 @@ export async function withWorker<T>(
   } finally {
     await hosting.stop();
   }
+}
+
+/** Returns whether a run has ended with a decision that left it nothing to execute. */
+async function hasEnded({ client, run: { id } }: OpenedRun): Promise<boolean> {
+  await untilProcessed(client, id).catch(() => undefined);
+  return endOfRun(await readRun(client, id)) !== null;
 }
 
 /** The worker that serves a task queue while a command runs, in this process or elsewhere. */

@@ -1,4 +1,4 @@
-import { type OpenRequest, isIdle } from '../../client/requests.js';
+import { type Below, isIdle } from '../../client/below.js';
 import { NO_MODEL } from '../../core/definition/definition.js';
 import type { FinishedTurn } from '../../core/state/state.js';
 import { statusText } from '../../core/state/status.js';
@@ -20,10 +20,9 @@ import {
   formatUsage,
   palette,
 } from '../format/format.js';
+import { belowLines } from '../requests/below.js';
 import {
   type AskingRun,
-  columnsOf,
-  inboxLines,
   ownStanding,
   shownRequest,
   viewedRequests,
@@ -31,7 +30,7 @@ import {
 } from '../requests/show-request.js';
 import type { Screen } from '../run-view/live-text.js';
 import { forkHint } from './fork-hint.js';
-import { nextCommandAbout, nextCommandFor } from './next-command.js';
+import { nextCommandFor } from './next-command.js';
 import { uiLink } from './run-pages.js';
 import { limitLine } from './stopped-run.js';
 
@@ -215,7 +214,7 @@ export interface LeftRun {
 
 /** A run that waits, with the open requests of the runs of called agents below it. */
 interface WaitingRun extends LeftRun {
-  readonly below: readonly OpenRequest[];
+  readonly below: Below;
 }
 
 /**
@@ -231,18 +230,14 @@ export async function reportWaiting(context: CliContext, run: WaitingRun): Promi
       context.note(line);
     }
   }
-  if (below.length > 0) {
-    context.note('A run that this run called is waiting for a decision; decide in that run:');
-    const show = (one: OpenRequest): string =>
-      nextCommandAbout(context, ['inbox', one.run, one.id]);
-    const options = { width: columnsOf('stderr'), now: Date.now(), show };
-    for (const line of inboxLines(below, options)) context.note(line);
-  }
+  for (const line of belowLines(context, below, 'stderr')) context.note(line);
   context.note(`The run is still open and waiting. ${await continueText(context, run)}`);
-  const [kind] = [...requests, ...below].map((request) => request.kind);
-  writeJson(context, run, kind === undefined ? {} : { status: 'waiting_decision', reason: kind });
-  if (kind !== undefined) return EXIT.waiting;
-  return last !== null && last.view.blocked.size > 0 ? EXIT.blocked : EXIT.waiting;
+  const [kind] = [...requests, ...below.requests].map((request) => request.kind);
+  const [blocked] = below.blocked;
+  const status = kind !== undefined ? { status: 'waiting_decision', reason: kind } : null;
+  writeJson(context, run, status ?? (blocked ? { status: 'blocked', reason: blocked.reason } : {}));
+  const isBlocked = blocked !== undefined || (last !== null && last.view.blocked.size > 0);
+  return status === null && isBlocked ? EXIT.blocked : EXIT.waiting;
 }
 
 function askingRun({ id, taskQueue, last }: LeftRun): AskingRun {
@@ -252,7 +247,7 @@ function askingRun({ id, taskQueue, last }: LeftRun): AskingRun {
 async function continueText(context: CliContext, run: WaitingRun): Promise<string> {
   const { id, last, wasHosting, below } = run;
   const requests = last === null ? [] : viewedRequests(last.view, id);
-  const isAsking = below.length > 0 || requests.length > 0;
+  const isAsking = below.requests.length > 0 || requests.length > 0;
   const halted = await haltedText(context, run, { isAsking });
   if (halted !== null) return halted;
   if (isAsking && !wasHosting)
@@ -261,9 +256,14 @@ async function continueText(context: CliContext, run: WaitingRun): Promise<strin
     const worker = await nextCommandFor(context, run, ['worker']);
     const asking = askingRun(run);
     const mayDecide =
-      below.length > 0 || requests.some((one) => ownStanding(asking, one).name === 'own');
+      below.requests.length > 0 || requests.some((one) => ownStanding(asking, one).name === 'own');
     const who = mayDecide ? 'You can decide now' : 'A person who may decide can do so now';
     return `The worker ran in this process. ${who}; the run continues when a worker runs: ${worker}`;
+  }
+  const [blocked] = below.blocked;
+  if (blocked !== undefined) {
+    const words = wasHosting ? ['attach', id] : ['resume', blocked.run];
+    return `After a fix, run: ${await nextCommandFor(context, run, words)}`;
   }
   return `It is paused. Resume it with: ${await nextCommandFor(context, run, ['resume', id])}`;
 }

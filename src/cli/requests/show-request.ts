@@ -1,11 +1,4 @@
-import { setTimeout as pause } from 'node:timers/promises';
-import type { Client } from '@temporalio/client';
-import {
-  type OpenRequest,
-  awaitsAgent,
-  requestsBelow,
-  withArguments,
-} from '../../client/requests.js';
+import { type OpenRequest, withArguments } from '../../client/requests.js';
 import { decidingCommands } from '../../core/requests/commands.js';
 import { type Standing, standingOf, withFixFor } from '../../core/requests/refusal.js';
 import { runStatus } from '../../core/run/status.js';
@@ -15,7 +8,6 @@ import type { RunStatus } from '../../core/state/status.js';
 import { recordedName } from '../../core/state/summaries.js';
 import type { Request } from '../../core/transcript/request.js';
 import type { Projection } from '../../history/projection.js';
-import { describeRun } from '../../history/read-run.js';
 import { BlobError } from '../../storage/blob-store.js';
 import type { CliContext } from '../context.js';
 import { formatAgo, formatSpan, oneLine, wrapped, wrappedCommand } from '../format/format.js';
@@ -194,55 +186,4 @@ function statusOf(state: RunState, run: string): Requested {
   const status = runStatus(state, { ended: null, run });
   known.set(state, { run, status });
   return status;
-}
-
-interface BelowOptions {
-  /** The id of the calling run. */
-  readonly id: string;
-  /** Returns the run as last read; null before the first read. */
-  readonly view: () => Projection | null;
-  /** Returns whether these requests end the watch. */
-  readonly counts: (request: OpenRequest) => boolean;
-  readonly signal: AbortSignal;
-}
-
-/**
- * The first wait before a query; the history of a run does not show the requests of called runs.
- */
-const FIRST_MS = 1_000;
-const MAX_DELAY_MS = 10_000;
-
-/**
- * Resolves with the requests of called runs as soon as some of them count; with none when the
- * signal aborts. Queries the server only while a called agent works for the run, and less often
- * over time.
- */
-export async function watchBelow(
-  client: Client,
-  { id, view, counts, signal }: BelowOptions,
-): Promise<readonly OpenRequest[]> {
-  let waitMs = FIRST_MS;
-  while (!signal.aborted) {
-    await pause(waitMs, undefined, { signal }).catch(() => undefined);
-    const seen = view();
-    if (signal.aborted) break;
-    if (seen === null || !awaitsAgent(seen)) {
-      waitMs = FIRST_MS;
-      continue;
-    }
-    waitMs = Math.min(MAX_DELAY_MS, waitMs * 1.5);
-    const found = await readBelow(client, id);
-    const counted = found.filter(counts);
-    if (counted.length > 0) return counted;
-  }
-  return [];
-}
-
-/** Returns none if the server does not answer; the watch of the run reports that. */
-async function readBelow(client: Client, id: string): Promise<readonly OpenRequest[]> {
-  try {
-    return await requestsBelow(client, { id, description: await describeRun(client, id) });
-  } catch {
-    return [];
-  }
 }

@@ -1,5 +1,5 @@
 import { type Client, isGrpcServiceError } from '@temporalio/client';
-import { type OpenRequest, awaitsOnlyAgents, isIdle } from '../../client/requests.js';
+import { type Below, NOTHING_BELOW, isIdle } from '../../client/below.js';
 import { NoServerError } from '../../core/errors.js';
 import type { FinishedTurn } from '../../core/state/state.js';
 import { visible } from '../../core/state/summaries.js';
@@ -32,7 +32,8 @@ import {
 } from '../reports/report-run.js';
 import { noteConsole, noteLaterConsole, stayUp } from '../reports/run-pages.js';
 import { promptForDecision } from '../requests/decide-at-terminal.js';
-import { columnsOf, viewedRequests, watchBelow } from '../requests/show-request.js';
+import { isNothing, watchBelow } from '../requests/below.js';
+import { columnsOf, viewedRequests } from '../requests/show-request.js';
 import { createLiveText, openScreen } from './live-text.js';
 import { type Fixes, type StepLines, createStepLines, lastLines } from './step-lines.js';
 import { startTicker } from './ticker.js';
@@ -66,8 +67,8 @@ interface Watch {
 /** How watching ended. `last` is null if not even the start of the run was read. */
 type WatchEnd =
   | { readonly type: 'ended'; readonly last: FollowedRun }
-  /** `below`: the requests of the runs of called agents that the run waits for. */
-  | { readonly type: 'waiting'; readonly last: FollowedRun; readonly below: readonly OpenRequest[] }
+  /** `below`: what the runs of called agents wait for that the run waits for. */
+  | { readonly type: 'waiting'; readonly last: FollowedRun; readonly below: Below }
   /** There are requests that the person at the terminal has not seen. */
   | { readonly type: 'requests'; readonly last: FollowedRun; readonly requests: readonly Unseen[] }
   | { readonly type: 'turn-ended'; readonly last: FollowedRun; readonly ended: FinishedTurn }
@@ -115,11 +116,10 @@ async function watchRun(
   const closed = new AbortController();
   const faults = AbortSignal.any([broken.signal, hosting.died]);
   const signal = AbortSignal.any([interrupt, faults, closed.signal]);
-  let below: readonly OpenRequest[] = [];
+  let below = NOTHING_BELOW;
   const lookBelow = async (): Promise<void> => {
-    const counts = ({ digest }: OpenRequest): boolean => countsBelow(watch, view(), digest);
-    below = await watchBelow(client, { id, view, counts, signal });
-    if (below.length > 0) closed.abort();
+    below = await watchBelow(context, client, { ...watch, view, screen, signal });
+    if (!isNothing(below)) closed.abort();
   };
   try {
     header.show(joined, screen);
@@ -141,7 +141,7 @@ async function watchRun(
       const unreachable = (why: string): void => screen.line(why);
       void subscribe(context, client, { id, signal: closed.signal, onEvent, unreachable });
     }
-    if (watch.leaveWhenWaiting || watch.seen !== null) void lookBelow();
+    void lookBelow();
     const segments = followSegments(client, { id, runId, signal }, { onSteps: lines.add, after });
     for await (const followed of segments) {
       // The history is read from its beginning.
@@ -154,10 +154,10 @@ async function watchRun(
       if (end !== null) return end;
     }
     if (faults.aborted) throw faults.reason;
-    if (below.length === 0 || last === null) return { type: 'interrupted', last };
+    if (isNothing(below) || last === null) return { type: 'interrupted', last };
     return watch.seen === null
       ? { type: 'waiting', last, below }
-      : { type: 'requests', last, requests: below };
+      : { type: 'requests', last, requests: below.requests };
   } catch (error) {
     throw isGrpcServiceError(error) ? await serverGone(context, watch, error) : error;
   } finally {
@@ -231,7 +231,9 @@ async function endOfWatch(
   }
   const unseen = unseenIn(last.view, watch);
   if (unseen.length > 0) return { type: 'requests', last, requests: unseen };
-  return watch.leaveWhenWaiting && waits(last, watch) ? { type: 'waiting', last, below: [] } : null;
+  return watch.leaveWhenWaiting && waits(last, watch)
+    ? { type: 'waiting', last, below: NOTHING_BELOW }
+    : null;
 }
 
 /** Returns the requests that the person at the terminal, if any, has not seen. */
@@ -240,14 +242,6 @@ function unseenIn(view: Projection, { id: run, seen }: Watch): readonly Unseen[]
   return viewedRequests(view, run)
     .filter(({ digest, checking }) => !seen.has(digest) && checking !== true)
     .map(({ id, digest }) => ({ run, id, digest }));
-}
-
-/**
- * Returns whether a request below the run ends the watch: a person has not seen it, or the run does
- * nothing else.
- */
-function countsBelow({ seen }: Watch, view: Projection | null, digest: string): boolean {
-  return seen === null ? view !== null && awaitsOnlyAgents(view) : !seen.has(digest);
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { Client } from '@temporalio/client';
-import { isIdle } from '../../client/requests.js';
+import { isIdle } from '../../client/below.js';
 import { itemsText } from '../../core/graph/items.js';
 import { presentRequest } from '../../core/requests/presentation.js';
 import { planProgress } from '../../core/run/details.js';

@@ -1,0 +1,131 @@
+import type { Client, WorkflowExecutionDescription } from '@temporalio/client';
+import { NoRunError, UnreadableError } from '../core/errors.js';
+import type { RunStatus } from '../core/state/status.js';
+import type { Projection } from '../history/projection.js';
+import { type RunReading, readRun } from '../history/read-run.js';
+import { listRuns } from './list.js';
+import { type OpenRequest, listRequests } from './requests.js';
+import type { RunRow } from './run-row.js';
+import { toRunStatus } from './status.js';
+
+/** The status of a run, with what the runs that it has called wait for. */
+export interface ReadStatus extends RunStatus {
+  /**
+   * The open requests of the runs of called agents below this one, oldest first. Each is decided on
+   * its own `run`. Absent if there are none, or if no called agent is working.
+   */
+  readonly below?: readonly OpenRequest[];
+  /**
+   * The runs of called agents below this one that wait until something outside them is fixed, at most
+   * 20. Absent if there are none.
+   */
+  readonly blockedBelow?: readonly BlockedRun[];
+}
+
+/** A run that is blocked below another one. */
+export interface BlockedRun {
+  /** The id of the blocked run. */
+  readonly run: string;
+  /** The name of its agent; null if unknown. */
+  readonly agent: string | null;
+  /** Why it is blocked, such as `provider_auth`. */
+  readonly reason: string;
+  /** For people: what is wrong, and what to do. */
+  readonly message: string;
+}
+
+/** What the runs below a run wait for. */
+export interface Below {
+  /** Open requests, oldest first. */
+  readonly requests: readonly OpenRequest[];
+  readonly blocked: readonly BlockedRun[];
+}
+
+export const NOTHING_BELOW: Below = { requests: [], blocked: [] };
+
+/** The activity under which a projection has the run of a called agent. */
+const CALLED = 'agent';
+/** The activity that notifies a person of a request. */
+const NOTICE = 'notifyRequest';
+
+/** Whether a called agent is working for the run. */
+export function awaitsAgent({ inFlight, ended }: Pick<Projection, 'inFlight' | 'ended'>): boolean {
+  return ended === null && [...inFlight.values()].some(({ activity }) => activity === CALLED);
+}
+
+/**
+ * Whether the run only waits for called agents. A notice about a request does not count as work.
+ */
+export function awaitsOnlyAgents(view: Pick<Projection, 'inFlight' | 'ended'>): boolean {
+  const idle = [CALLED, NOTICE];
+  return (
+    awaitsAgent(view) &&
+    [...view.inFlight.values()].every(({ activity }) => idle.includes(activity))
+  );
+}
+
+/**
+ * Whether nothing is in flight, except notices about requests, which are retried for a long time.
+ */
+export function isIdle({ inFlight }: Pick<Projection, 'inFlight'>): boolean {
+  return [...inFlight.values()].every(({ activity }) => activity === NOTICE);
+}
+
+/**
+ * Returns the status of a run and, if it waits for a called agent, what the runs below it wait for.
+ * Needs no worker.
+ */
+export async function readStatus(
+  client: Client,
+  run: RunReading,
+  now: number,
+  by?: string,
+): Promise<ReadStatus> {
+  const status = toRunStatus(run, now, by);
+  const { id, description } = run;
+  if (description === null || !awaitsAgent(run.view)) return status;
+  const { requests, blocked } = await readBelow(client, { id, description });
+  return {
+    ...status,
+    ...(requests.length > 0 && { below: requests }),
+    ...(blocked.length > 0 && { blockedBelow: blocked }),
+  };
+}
+
+/** The maximum number of blocked runs that are read. */
+const MAX_BLOCKED = 20;
+
+/** Returns what the runs below a run wait for, by two visibility queries and the blocked runs. */
+export async function readBelow(
+  client: Client,
+  { id, description }: { readonly id: string; readonly description: WorkflowExecutionDescription },
+): Promise<Below> {
+  const root = description.rootExecution?.workflowId || id;
+  // The id of a called run begins with that of its caller.
+  const isBelow = (run: string): boolean => (root === id ? run !== id : run.startsWith(`${id}/`));
+  const [{ requests }, { rows }] = await Promise.all([
+    listRequests(client, { root }),
+    listRuns(client, { root, status: 'blocked', limit: MAX_BLOCKED }),
+  ]);
+  const blocked = rows.filter((row) => isBelow(row.id)).map((row) => blockedRun(client, row));
+  return {
+    requests: requests.filter(({ run }) => isBelow(run)),
+    blocked: (await Promise.all(blocked)).flatMap((one) => one ?? []),
+  };
+}
+
+/** Returns why a listed run is blocked; null if it no longer is. */
+async function blockedRun(client: Client, { id: run, agent }: RunRow): Promise<BlockedRun | null> {
+  try {
+    const { status, reason, message } = toRunStatus(await readRun(client, run), Date.now());
+    if (status !== 'blocked') return null;
+    return { run, agent, reason: reason ?? 'unknown', message: message ?? '' };
+  } catch (error) {
+    if (UnreadableError.isInstance(error)) {
+      return { run, agent, reason: 'unknown', message: error.message };
+    }
+    // The server has deleted it in the meantime.
+    if (NoRunError.isInstance(error)) return null;
+    throw error;
+  }
+}
