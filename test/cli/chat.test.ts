@@ -4,6 +4,7 @@ import { defineAgent } from '../../src/agents/define-agent.js';
 import { osUser } from '../../src/cli/input/option-parsers.js';
 import type { RunStatus } from '../../src/core/state/status.js';
 import { closeRun, pauseRun, resumeRun } from '../../src/updates/decide.js';
+import { clientOf } from '../support/clerk.js';
 import { commandLine } from '../support/command.js';
 import { createPayer } from '../support/payer.js';
 import { createDesk, type Desk } from '../support/requests.js';
@@ -68,6 +69,27 @@ test.skipIf(!hasTerminal)(
     expect(desk.done).toEqual(['pay ann']);
   },
 );
+
+test.skipIf(!hasTerminal)('a chat says that others have sent messages meanwhile', async () => {
+  await desk.work([payer]);
+  desk.script(['Hello.', 'Elsewhere.', 'Here.']);
+  const id = `chat-${randomUUID()}`;
+  const terminal = await chatting('--id', id, 'one');
+  await terminal.isShown('Hello.');
+  await expect.poll(() => textOf(terminal).trimEnd()).toMatch(/\n>$/);
+  await (await clientOf(desk.rig)).send(id, 'two');
+  const handle = desk.rig.client.workflow.getHandle(id);
+  await expect
+    .poll(async () => await handle.query<RunStatus>('status'))
+    .toMatchObject({ turn: 2, status: 'waiting_message' });
+  terminal.type('three');
+  await terminal.isShown('Here.');
+  expect(textOf(terminal)).toContain(
+    `Others have sent messages: turn 2 of run ${id}. Read them with: `,
+  );
+  terminal.close();
+  await closeRun(desk.rig.client, id);
+});
 
 test.skipIf(!hasTerminal)(
   'a chat of a run without a message waits for it, and says that a paused run waits',

@@ -211,6 +211,7 @@ async function talk(
   let message = first;
   let until = turnUnderWay(opened);
   let isShown = isNew;
+  let shownTurn = turnOf(opened);
   if (!isNew) await noteJoined(context, opened, until);
   const asked = new Set<string>();
   for (;;) {
@@ -219,12 +220,15 @@ async function talk(
       isShown = true;
       opened = await openRun(context, id);
       if (code === EXIT.interrupted || endOfRun(opened.run) !== null) return code;
+      shownTurn = until === 'end' ? turnOf(opened) : until.turn;
     }
     await decideOpen(context, host, { opened, by, asked });
     if (host.interrupt.aborted) break;
     message ??= await nextLine();
     // Others may have sent messages meanwhile, or ended the run.
     opened = await openRun(context, id);
+    await noteOthers(context, opened, shownTurn);
+    shownTurn = Math.max(shownTurn, turnOf(opened));
     if (message === null) break;
     await requireOpen(context, opened);
     until = await say(context, opened, { message, by });
@@ -262,6 +266,23 @@ async function noteJoined(
     const read = await nextCommandFor(context, run, ['transcript', run.id]);
     context.note(`Run ${name} waits for your message. Read the earlier ones with: ${read}`);
   }
+}
+
+/** Returns the number of the newest turn; 0 before the first one. */
+function turnOf({ run }: OpenedRun): number {
+  return run.view.state?.turn.number ?? 0;
+}
+
+/** Says that a run has had turns since the one that was shown last: others have sent messages. */
+async function noteOthers(context: CliContext, opened: OpenedRun, shown: number): Promise<void> {
+  const { run } = opened;
+  const count = turnOf(opened) - shown;
+  if (count <= 0) return;
+  const turns = count === 1 ? `turn ${shown + 1}` : `turns ${shown + 1} to ${shown + count}`;
+  const read = await nextCommandFor(context, run, ['transcript', run.id]);
+  context.note(
+    `Others have sent messages: ${turns} of run ${visible(run.id)}. Read them with: ${read}`,
+  );
 }
 
 /** Asks for decisions about requests that are open between turns, such as to undo a call, once each. */

@@ -210,6 +210,8 @@ export interface LeftRun {
   readonly wasHosting: boolean;
   /** Why no worker of this configuration can continue the run; null or absent if one can. */
   readonly lack?: string | null;
+  /** The words of the command that continues an interrupted one; default: `attach`. */
+  readonly again?: readonly string[];
 }
 
 /** A run that waits, with the open requests of the runs of called agents below it. */
@@ -337,7 +339,7 @@ export async function reportInterrupted(context: CliContext, run: LeftRun): Prom
 /** Returns what an interrupted run does now, and how to go on. */
 async function interruptedText(context: CliContext, run: LeftRun): Promise<string> {
   const { id, last, wasHosting, lack } = run;
-  const next = await nextCommandFor(context, run, ['attach', id]);
+  const next = await nextCommandFor(context, run, run.again ?? ['attach', id]);
   const requests = last === null ? [] : viewedRequests(last.view, id);
   const isAsking = last !== null && requests.length > 0 && isIdle(last.view);
   const halted = await haltedText(context, run, { isAsking });

@@ -331,7 +331,11 @@ async function follow(
   const runId = end.last?.runId ?? run.runId;
   const { taskQueue, lack } = run;
   const left = { id, runId, taskQueue, lack, last: end.last, wasHosting: await hosting.isAlone() };
-  if (end.type === 'interrupted') return await reportInterrupted(context, left);
+  if (end.type === 'interrupted') {
+    const { agent = '' } = end.last?.view.input ?? {};
+    const again = chat && agent !== '' ? { again: ['chat', agent, '--id', id] } : {};
+    return await reportInterrupted(context, { ...left, ...again });
+  }
   if (end.type === 'waiting') return await reportWaiting(context, { ...left, below: end.below });
   const code = await reportReached(context, run, end);
   if (end.type === 'turn-ended' && !chat) await reportOpen(context, left);
