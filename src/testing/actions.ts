@@ -190,7 +190,7 @@ export function after(delay: Duration, action: Action): Action {
   const ms = toMs(delay);
   if (!(ms >= 0 && Number.isFinite(ms))) {
     throw new InputError(
-      `after: expected a delay of at least 0 such as "3 days", or milliseconds, got ${typeof delay === 'number' ? delay : show(delay)}`,
+      `after: expected a delay of at least 0 such as "3 days", in weeks or a shorter unit, or milliseconds, got ${typeof delay === 'number' ? delay : show(delay)}`,
     );
   }
   assertAction('after', action);

@@ -130,7 +130,7 @@ export const matchers = {
     const found = effects.filter((each) => each.tool === tool && isPart(this, each.input, input));
     const pass = times === undefined ? found.length > 0 : found.length === times;
     const lines = effects.map((each) => `  ${each.tool} ${JSON.stringify(each.input)}`);
-    const wanted = `${tool} ${JSON.stringify(input)}`;
+    const wanted = Object.keys(input).length === 0 ? tool : `${tool} ${JSON.stringify(input)}`;
     const holds = this.isNot ? !pass : pass && times === 0;
     const misfit = misfitLine('toHaveCalled', callMisfit(run, tool, input), holds);
     const often = times === undefined ? '' : ` ${times} times`;

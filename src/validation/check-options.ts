@@ -118,7 +118,8 @@ function describeIssue(
   if (received === undefined && issue.code !== 'custom') {
     return `${label}missing, ${expectation(issue)}`;
   }
-  const isHidden = path === '' || (issue.code === 'custom' && issue.params?.['secret'] === true);
+  const isWhole = path === '' && description.hidesObjects !== true;
+  const isHidden = isWhole || (issue.code === 'custom' && issue.params?.['secret'] === true);
   if (isHidden) return label + expectation(issue);
   const shown = description.hidesObjects
     ? shownOption(issue, received) + meantValue(issue, received)

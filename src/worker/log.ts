@@ -124,7 +124,7 @@ function guarded(
   // The SDK logs each activity at `DEBUG`: entries that the logger would drop are not redacted.
   const level = logger instanceof DefaultLogger ? logger.level : 'TRACE';
   const redacting = new DefaultLogger(level, (entry) => {
-    if (isLoggedTurn(entry) || isOfProbe(entry)) return;
+    if (isLoggedTurn(entry) || isOfProbe(entry) || isIdle(entry)) return;
     const lack = keyLack(entry);
     if (lack !== null) {
       if (isFirst(lack.of)) logger.log(entry.level, lack.message, lack.meta);
@@ -252,6 +252,11 @@ function isTask({ level, meta }: LogEntry): boolean {
 function isOfProbe({ level, meta }: LogEntry): boolean {
   const id = meta?.['workflowId'];
   return level !== 'ERROR' && typeof id === 'string' && id.startsWith(PROBE_PREFIX);
+}
+
+/** Whether an entry is the SDK's about a part of it that perdure does not use. */
+function isIdle({ message }: LogEntry): boolean {
+  return message.startsWith('No Nexus services registered');
 }
 
 /**

@@ -3,7 +3,7 @@ import type { WorkflowHandle } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { answer, approve, deny, edit } from '../../src/cli/commands/approve.js';
+import { answer, approve, edit } from '../../src/cli/commands/approve.js';
 import { attach, fork } from '../../src/cli/commands/run.js';
 import { send } from '../../src/cli/commands/send.js';
 import { cancel, close, pause, resume } from '../../src/cli/commands/pause.js';
@@ -11,7 +11,6 @@ import { resolve } from '../../src/cli/commands/limits.js';
 import { status as showStatus } from '../../src/cli/commands/status.js';
 import type { Command } from '../../src/cli/context.js';
 import type { RunStatus } from '../../src/core/state/status.js';
-import { defineGraph } from '../../src/graphs/define-graph.js';
 import { planAndExecute } from '../../src/graphs/plan-and-execute.js';
 import { ModelError, type Model } from '../../src/models/model.js';
 import { replyCall, replyText } from '../../src/testing/replies.js';
@@ -216,28 +215,6 @@ test('without a digest, the named command decides the same', async () => {
   await expect(decide(approve, { ...given, some: true })).rejects.toThrow(refusal);
   await handle.cancel();
   await rig.end(handle);
-});
-
-test('a decision after which nothing is left to do does not ask for a worker', async () => {
-  const own = await createRig();
-  const graph = defineGraph({
-    name: 'sure',
-    state: z.object({}),
-    nodes: ({ confirm }) => ({ ask: confirm({ show: () => 'Sure?' }) }),
-  }).wire({ start: 'ask', edges: { ask: { yes: 'end', no: 'end' } } });
-  await own.worker([graph]);
-  const { workflowId: id } = await own.start({ agent: 'sure', input: {} });
-  const place = { address: inject('temporalAddress'), home: own.home, taskQueue: own.taskQueue };
-  await expect
-    .poll(async () => (await runInProcess(showStatus, { id }, place)).stdout)
-    .toContain('waiting_decision');
-  await own.stopWorkers();
-  const { stderr } = await runInProcess(deny, { id, request: 'r1' }, place);
-  expect(stderr).toContain(': deny; the run resumes. Follow it with: ');
-  expect(stderr).not.toContain('No worker');
-  const followed = await runInProcess(attach, { id, wait: true }, place);
-  expect(followed.code).toBe(0);
-  await own.close();
 });
 
 test('what no digest would help is refused before one is asked for', async () => {

@@ -129,7 +129,7 @@ test.each<[unknown, unknown, string]>([
   [
     '3 dys',
     approve(),
-    'after: expected a delay of at least 0 such as "3 days", or milliseconds, got "3 dys"',
+    'after: expected a delay of at least 0 such as "3 days", in weeks or a shorter unit, or milliseconds, got "3 dys"',
   ],
   [-1, approve(), 'milliseconds, got -1'],
   [Infinity, approve(), 'milliseconds, got Infinity'],

@@ -237,7 +237,9 @@ describe('a tool that the question names in quotes', () => {
     const { answer, calls } = await ask('Please greet my order 17', [refund, greet]);
     expect(calls).toEqual([]);
     expect(answer).toContain('This agent has the tools refund_order, greet.');
-    expect(answer).toContain('Write its name in quotes, then its arguments as JSON or in quotes');
+    expect(answer).toContain(
+      'Write the name of one in quotes, then its arguments as JSON or in quotes',
+    );
     const none = (await ask('hi', [])).answer;
     expect(none).toContain('This agent has no tools.');
     expect(none).not.toContain('to call a tool');

@@ -142,13 +142,13 @@ describe('a rerun with the recorded model and tools', () => {
       message: 'Hi.',
       models: { tiny: { ...scriptedModel([replyText('Hello.')]), price } },
     });
-    const recording = recordingOf({ history }, { blobs: {} });
+    const recorded = recordingOf({ history }, { blobs: {} });
     const model = scriptedModel([replyText('Hi.')]);
-    await expect(rerun(recording, { agent: limited, model })).rejects.toThrow(
+    await expect(rerun(recorded, { agent: limited, model })).rejects.toThrow(
       /^model: expected one with a price, since the run has limits\.costUsd/,
     );
     const priced = { ...model, price };
-    expect((await rerun(recording, { agent: limited, model: priced })).divergence).toBeNull();
+    expect((await rerun(recorded, { agent: limited, model: priced })).divergence).toBeNull();
   });
 
   test('does not miss the request that a revoked grant has caused', async () => {

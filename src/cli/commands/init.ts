@@ -138,6 +138,11 @@ function createTaskQueue(folder: string, manifest: Manifest): string {
     .replaceAll(/^-|-$/g, '');
   return `${slug || 'project'}-${randomBytes(4).toString('hex')}`;
 }
+/** Returns a text as a literal in the style of the starter files. */
+function quoted(text: string): string {
+  return /^[\w .-]*$/.test(text) ? `'${text}'` : JSON.stringify(text);
+}
+
 /** Returns the text of a starter configuration: an agent that reads files, and has a tool of the project. */
 function starterConfig({ agent, taskQueue }: { agent: string; taskQueue: string }): string {
   return `import { defineAgent, defineConfig } from 'perdure';
@@ -145,7 +150,7 @@ import { fileTools, today } from 'perdure/tools';
 import { countWords } from './tools/count-words.js';
 
 export const assistant = defineAgent({
-  name: ${JSON.stringify(agent)},
+  name: ${quoted(agent)},
   description: 'Answers questions about the files of this project.',
   instructions: 'Answer questions about the files of this project. Look before you answer.',
   // Without a key, the demo model answers. It is code, not an LLM, and calls the tool that a message
@@ -157,7 +162,7 @@ export const assistant = defineAgent({
 
 export default defineConfig({
   // The task queue of this project's workers. Keep it once there are runs.
-  taskQueue: ${JSON.stringify(taskQueue)},
+  taskQueue: ${quoted(taskQueue)},
   agents: [assistant],
 });
 `;

@@ -268,7 +268,7 @@ export async function cliFinding(folder: string, env: NodeJS.ProcessEnv): Promis
   try {
     const cli = await findTemporalCli(await locateHome(folder), { env, download: 'never' });
     const { path, source, version, serverVersion, skipped } = cli;
-    const used = `${path} (found by ${source}), version ${version}, server ${serverVersion}`;
+    const used = `${path} (source: ${source}), version ${version}, server ${serverVersion}`;
     const data = { path, source, version, serverVersion, skipped: [...skipped] };
     const text = [used, ...skipped].join('\n');
     if (!isInRange(version)) {

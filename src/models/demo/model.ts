@@ -95,7 +95,7 @@ export function nextMove(conversation: DemoConversation, terms: Terms): DemoMove
   if (known.includes('list_files') && known.includes('read_file')) return tour(conversation, terms);
   if (known.length === 0) return answer('This agent has no tools.');
   return answer(
-    `This agent has the ${known.length === 1 ? 'tool' : 'tools'} ${known.join(', ')}. Write its name in quotes, then its arguments as JSON or in quotes, and I call it.`,
+    `This agent has ${known.length === 1 ? `the tool ${known.join()}. Write its name` : `the tools ${known.join(', ')}. Write the name of one`} in quotes, then its arguments as JSON or in quotes, and I call it.`,
   );
 }
 
