@@ -45,6 +45,7 @@ test.skipIf(!hasTerminal)(
     await terminal.isShown(`Run ${id} stays open.`);
     expect(await terminal.exit()).toBe(0);
     expect(textOf(terminal)).toMatch(new RegExp(`chat payer --id ${id}`));
+    expect(textOf(terminal)).not.toContain('was the only one');
     const handle = desk.rig.client.workflow.getHandle(id);
     const { turn, decisions } = await handle.query<RunStatus>('status');
     expect(turn).toBe(3);
@@ -106,6 +107,19 @@ test.skipIf(!hasTerminal)(
     await terminal.isShown('Hello.');
     expect(textOf(terminal)).toContain('turn 1 completed');
     terminal.close();
+  },
+);
+
+test.skipIf(!hasTerminal)(
+  'a chat that is left says that its worker was the only one, and how to start another',
+  async () => {
+    const place = ['--no-config', '--task-queue', `lonely-${randomUUID()}`];
+    const terminal = await atTerminal(desk.rig, 'chat', 'files', 'hello', ...place);
+    await expect.poll(() => textOf(terminal).trimEnd(), { timeout: 60_000 }).toMatch(/\n>$/);
+    terminal.press('Ctrl-D');
+    await terminal.isShown('The worker of this process was the only one on task queue "lonely-');
+    expect(await terminal.exit()).toBe(0);
+    expect(textOf(terminal)).toMatch(/Start one with: .* worker --no-config/);
   },
 );
 

@@ -134,6 +134,33 @@ test.each([[['serve', '--port', '0']], [['worker']]])(
   60_000,
 );
 
+test('serve hosts a worker once the one elsewhere has ended', async () => {
+  const taskQueue = `taken-over-${randomUUID()}`;
+  const place = ['--no-config', '--address', inject('temporalAddress'), '--task-queue', taskQueue];
+  const env = { PERDURE_MODEL: 'demo' };
+  const other = command.start(['worker', ...place], { env });
+  await other.prints(`on task queue "${taskQueue}"`);
+  const serving = command.here(['serve', '--port', '0', '--json', ...place], { env });
+  await serving.prints('A worker runs elsewhere. If it ends, one starts in this process.');
+  await serving.prints('"url"');
+  expect(serving.stderr()).not.toContain('A worker runs in this process.');
+  other.child.kill('SIGKILL');
+  await other.ended;
+  const [url] = /http:\/\/127\.0\.0\.1:\d+/.exec(serving.stderr()) ?? [];
+  const answer = await fetch(`${url}/v1/responses`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'files', input: 'What is this project about?' }),
+    signal: AbortSignal.timeout(30_000),
+  });
+  expect(await answer.json()).toMatchObject({ status: 'completed' });
+  expect(serving.stderr()).toContain(
+    'The worker elsewhere has ended. A worker runs in this process.',
+  );
+  serving.interrupt();
+  expect(await serving.ended).toMatchObject({ code: 0 });
+}, 90_000);
+
 describe('an agent of a worker of the own, without a configuration', () => {
   const reporter = defineAgent({ name: 'reporter', instructions: 'x', model: 'm' });
   const models = { m: { call: async () => replyText('all is well') } };

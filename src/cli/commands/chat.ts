@@ -7,7 +7,7 @@ import { endOfRun } from '../../history/pending-work.js';
 import { runIdProblem } from '../../updates/start.js';
 import { type CliContext, type Command, EXIT, type ExitCode, UsageError } from '../context.js';
 import { checkHome } from '../hosting/hosting.js';
-import { noteServer } from '../hosting/server-notes.js';
+import { noteLastWorker, noteServer } from '../hosting/server-notes.js';
 import { type HostedWorker, awaitWorker, withHostedWorker } from '../hosting/with-worker.js';
 import { openTerminal } from '../input/confirm.js';
 import { deciderName } from '../input/option-parsers.js';
@@ -240,6 +240,7 @@ async function talk(
   const close = await nextCommandFor(context, opened.run, ['close', id]);
   context.note(`Run ${visible(id)} stays open. Continue it with: ${again}`);
   context.note(`End it with: ${close}`);
+  if (await host.hosting.isAlone()) await noteLastWorker(context, opened.run);
   return host.interrupt.aborted ? EXIT.interrupted : EXIT.completed;
 }
 

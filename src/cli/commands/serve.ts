@@ -42,7 +42,11 @@ export const serve: Command<ServeCommandOptions> = {
     if (found === null) return EXIT.completed;
     noteServer(context, found);
     const taskQueue = await context.taskQueue();
-    const hosting = createHosting(context, taskQueue, { metrics });
+    const takesOver = (): void => {
+      context.note('The worker elsewhere has ended. A worker runs in this process.');
+      void noteLackedRuns(context, taskQueue).catch(() => undefined);
+    };
+    const hosting = createHosting(context, taskQueue, { metrics, takesOver });
     const serving = await startServing(context, { host, port });
     try {
       const { address, namespace } = found;
@@ -53,11 +57,13 @@ export const serve: Command<ServeCommandOptions> = {
       if (worker) {
         await hosting.ensure();
         context.note(
-          hosting.isHosting ? 'A worker runs in this process.' : 'A worker runs elsewhere.',
+          hosting.isHosting
+            ? 'A worker runs in this process.'
+            : 'A worker runs elsewhere. If it ends, one starts in this process.',
         );
         if (!hosting.isHosting && metrics !== null) {
           context.note(
-            `${metrics.source}: no metrics, which only a worker in this process exports.`,
+            `${metrics.source}: no metrics yet, which only a worker in this process exports.`,
           );
         }
         if (hosting.isHosting) await noteLackedRuns(context, taskQueue);

@@ -4,6 +4,7 @@ import type { LogEntry } from '@temporalio/worker';
 import { LiveOptionsError, NoServerError } from '../../core/errors.js';
 import { type LiveOptions, resolveLiveOptions } from '../../live/live-options.js';
 import type { ServerHandle, ServerOptions } from '../../server/server-settings.js';
+import type { Poller } from '../../temporal/pollers.js';
 import type { RunningWorker } from '../../worker/create-worker.js';
 import { isForPeople, logLine, newsFilter } from '../../worker/log-lines.js';
 import type { WorkerOptions } from '../../worker/options.js';
@@ -162,27 +163,43 @@ export interface Hosting {
 const GRACE_MS = 500;
 /** A tool that ignores its abort signal must not keep the process alive. */
 const STOP_MS = 3_000;
+/** How often a process without a worker checks that one elsewhere still polls. */
+const CHECK_MS = 3_000;
+
 interface HostingOptions extends Pick<HostOptions, 'activities' | 'metrics'> {
   /** Why a worker of this process must not serve the queue; null if it may. It is noted once. */
   readonly lack?: string | null;
   /** With `lack`, a queue without a worker is an error: the command does not wait for one. */
   readonly isNeeded?: boolean;
+  /** Called when this process has started its worker because the one elsewhere has ended. */
+  readonly takesOver?: () => void;
 }
 
+/**
+ * Creates the worker that a command hosts if it is needed. While a worker elsewhere serves the queue, this
+ * process checks every few seconds that it still polls, and hosts one once none does.
+ */
 export function createHosting(
   context: CliContext,
   taskQueue: string,
-  { lack = null, isNeeded = false, ...options }: HostingOptions = {},
+  { lack = null, isNeeded = false, takesOver, ...options }: HostingOptions = {},
 ): Hosting {
   const noteOnce = lackNoter(context, taskQueue, isNeeded);
+  const noteFailure = failureNoter(context);
   let worker: RunningWorker | null = null;
   let starting: Promise<void> | null = null;
   let elsewhere = false;
+  let checks: NodeJS.Timeout | undefined;
+  let isStopped = false;
   const death = new AbortController();
   const startIfNeeded = async (): Promise<void> => {
-    if (worker !== null) return;
+    if (worker !== null || isStopped) return;
     elsewhere = await isWorkedElsewhere(context, taskQueue);
-    if (elsewhere) return;
+    if (elsewhere) {
+      if (lack === null) checks ??= setInterval(() => void check(), CHECK_MS).unref();
+      return;
+    }
+    if (isStopped) return;
     if (lack !== null) {
       noteOnce(lack);
       elsewhere = true;
@@ -190,29 +207,56 @@ export function createHosting(
     }
     const hosted = { taskQueue, shutdownGrace: GRACE_MS, ...options };
     worker = await hostWorker(context, { ...hosted, erases: false });
+    clearInterval(checks);
     worker.stopped.catch((error: unknown) => death.abort(error));
   };
+  const ensure = (): Promise<void> =>
+    (starting ??= startIfNeeded().finally(() => (starting = null)));
+  const check = async (): Promise<void> => {
+    // While the server does not answer, nothing is known about the worker.
+    const pollers = await queuePollers(context, taskQueue).catch(() => null);
+    if (pollers === null || pollers.length > 0 || worker !== null || starting !== null) return;
+    await ensure().then(() => worker !== null && takesOver?.(), noteFailure);
+  };
   return {
-    ensure: () => (starting ??= startIfNeeded().finally(() => (starting = null))),
+    ensure,
     get isHosting() {
       return !elsewhere;
     },
     async isAlone() {
       if (elsewhere) return false;
-      const { listPollers, livePollers } = await import('../../temporal/pollers.js');
-      const client = await context.client();
-      const { namespace } = client.options;
       // Only a hint depends on it, which the command can give without an answer of the server.
-      const pollers = await listPollers(client, { namespace, taskQueue }).catch(() => []);
+      const pollers = await queuePollers(context, taskQueue).catch(() => []);
       const own = worker?.identity;
-      return livePollers(pollers, Date.now()).every(({ identity }) => identity === own);
+      return pollers.every(({ identity }) => identity === own);
     },
     died: death.signal,
     async stop() {
+      isStopped = true;
+      clearInterval(checks);
       await starting?.catch(() => undefined);
       if (worker !== null)
         await Promise.race([worker.shutdown().catch(() => undefined), sleep(STOP_MS)]);
     },
+  };
+}
+
+/** Returns the pollers of a task queue that may still be alive. */
+async function queuePollers(context: CliContext, taskQueue: string): Promise<readonly Poller[]> {
+  const { listPollers, livePollers } = await import('../../temporal/pollers.js');
+  const client = await context.client();
+  const { namespace } = client.options;
+  return livePollers(await listPollers(client, { namespace, taskQueue }), Date.now());
+}
+
+/** Returns the function that notes why no worker could take over, once for each reason. */
+function failureNoter(context: CliContext): (error: unknown) => void {
+  let noted = '';
+  return (error) => {
+    const why = runnableText(context, error instanceof Error ? error.message : String(error));
+    if (why !== noted)
+      context.note(`No worker is running, and this process could not start one: ${why}`);
+    noted = why;
   };
 }
 

@@ -14,7 +14,7 @@ import {
 import { deploymentTitle } from '../../worker/deployment.js';
 import { type CliContext, CommandError } from '../context.js';
 import { formatAgo, formatSpan } from '../format/format.js';
-import { runnableText } from '../reports/next-command.js';
+import { nextCommandFor, runnableText } from '../reports/next-command.js';
 
 /** Servers of which a command has said that it started them. */
 const noted = new WeakSet<ServerHandle>();
@@ -82,6 +82,18 @@ export function noteMissingWorker(
     return note(`No worker can continue the run: ${runnableText(place, text)}.`);
   }
   note(`No worker is running on task queue "${visible(taskQueue)}": ${text}. ${hint}`);
+}
+
+/** Notes that the worker of this process was the only one on a task queue, and how to start another. */
+export async function noteLastWorker(
+  context: CliContext,
+  run: { readonly taskQueue: string },
+): Promise<void> {
+  const start = await nextCommandFor(context, run, ['worker']);
+  const queue = visible(run.taskQueue);
+  context.note(
+    `The worker of this process was the only one on task queue "${queue}". Start one with: ${start}`,
+  );
 }
 
 /** Returns the function that notes once why no worker runs, or throws that if a worker is needed. */

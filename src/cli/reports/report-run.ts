@@ -28,6 +28,7 @@ import {
   viewedRequests,
   viewedStatus,
 } from '../requests/show-request.js';
+import { noteLastWorker } from '../hosting/server-notes.js';
 import type { Screen } from '../run-view/live-text.js';
 import { forkHint } from './fork-hint.js';
 import { nextCommandFor } from './next-command.js';
@@ -298,6 +299,7 @@ export async function reportOpen(context: CliContext, run: LeftRun): Promise<voi
   const next = last && nextTarget(last.view);
   if (next === null) {
     for (const line of await openLines(context, run)) context.note(line);
+    if (wasHosting) await noteLastWorker(context, run);
     return;
   }
   const follow = await nextCommandFor(context, run, ['attach', id]);
