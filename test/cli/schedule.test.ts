@@ -308,7 +308,7 @@ describe('schedule trigger', () => {
     expect(first).toContain(
       `Schedule ${id} fires now. Its run is ${run}; follow it with: npx perdure attach ${run}`,
     );
-    const skipped = `Schedule ${id} is not fired: the firing was skipped, because run ${run} has not ended. `;
+    const skipped = `Schedule ${id} is not fired: the firing was skipped, because run ${run} has not ended.`;
     expect(await trigger(id)).toContain(skipped);
     expect(await trigger(id, '--overlap', 'skip')).toContain(skipped);
     const { stdout, code } = await perdure('schedule', 'trigger', id, '--json');
@@ -322,7 +322,7 @@ describe('schedule trigger', () => {
     const waits = await trigger(id, '--overlap', 'buffer_one');
     expect(waits).toContain(`Schedule ${id} fires when run ${run} has ended.`);
     expect(await trigger(id, '--overlap', 'buffer_one')).toContain(
-      `because run ${run} has not ended and another firing waits for its end. `,
+      `because run ${run} has not ended and another firing waits for its end.`,
     );
     expect(await trigger(id, '--overlap', 'buffer_all')).toContain(
       `Schedule ${id} fires when run ${run} and the firings before it have ended.`,
@@ -356,6 +356,11 @@ describe('schedule trigger', () => {
     await trigger(id);
     const run = await running(id);
     await nextSecond(id);
+    const skipped = await trigger(id);
+    expect(skipped).toContain(
+      `has not ended. Fire it beside that with: npx perdure schedule trigger ${id} --overlap allow_all`,
+    );
+    expect(skipped).not.toContain('No worker');
     expect(await trigger(id, '--overlap', 'cancel_other')).toMatch(
       new RegExp(
         `Schedule ${id} (?:fires when run ${run} has ended, which is being canceled|fires now)`,

@@ -28,7 +28,7 @@ export function noteServer({ note }: Pick<CliContext, 'note'>, server: ServerHan
 }
 
 /** Whether a worker seems to serve a task queue. */
-interface WorkerPresence {
+export interface WorkerPresence {
   readonly taskQueue: string;
   readonly isUp: boolean;
   /** The build without a worker to which the run is pinned. */

@@ -3,8 +3,15 @@ import type { Schedules } from '../../client/schedule/methods.js';
 import type { Overlap } from '../../client/schedule/options.js';
 import type { ScheduleDetails } from '../../client/schedule/view.js';
 import { visible } from '../../core/state/summaries.js';
+import { describeRun } from '../../history/read-run.js';
 import { type CliContext, type Command, EXIT } from '../context.js';
+import {
+  type WorkerPresence,
+  noteMissingWorker,
+  readWorkerPresence,
+} from '../hosting/server-notes.js';
 import { withOptions } from '../input/options.js';
+import { workerHint } from '../open-run.js';
 import { nextCommandAbout, nextCommandOf } from '../reports/next-command.js';
 import { ID, report } from './commands.js';
 import { closedTarget } from './target.js';
@@ -41,13 +48,30 @@ export const triggerSchedule: Command<ScheduleTriggerOptions> = {
     const firing = triggered && firingOf(triggered);
     const run = firing === 'fired' ? triggered?.after.recent.at(-1)?.id : undefined;
     const fields = { triggered: firing !== 'skipped', firing, ...(run !== undefined && { run }) };
-    report(context, { id, text: firingText(context, id, triggered), fields });
+    const missing = triggered && (await missingWorker(context, triggered.after).catch(() => null));
+    const hasWorker = missing === null;
+    report(context, { id, text: firingText(context, { id, triggered, hasWorker }), fields });
+    if (missing !== null) noteMissingWorker(context, missing.presence, missing.hint);
     const closed = triggered?.closed ?? null;
     if (closed !== null && firing !== 'skipped')
       context.note(closed.replace(/^./, (first) => first.toUpperCase()));
     return firing === 'skipped' ? EXIT.failed : EXIT.completed;
   },
 };
+
+/** Returns that no worker serves the newest firing of a schedule, and how to start one; null if one seems to. */
+async function missingWorker(
+  context: CliContext,
+  { agent, recent, running }: ScheduleDetails,
+): Promise<{ readonly presence: WorkerPresence; readonly hint: string } | null> {
+  const newest = recent.at(-1)?.id ?? running.at(-1);
+  if (newest === undefined) return null;
+  const client = await context.client();
+  const { taskQueue } = await describeRun(client, newest);
+  const presence = await readWorkerPresence(client, taskQueue);
+  if (presence.isUp) return null;
+  return { presence, hint: await workerHint(context, { agent: agent ?? '', taskQueue }) };
+}
 
 interface TriggerRequest {
   readonly schedules: Schedules;
@@ -91,14 +115,23 @@ function firingOf({ before, after }: Triggered): Firing {
   return first === undefined || second !== undefined ? null : first;
 }
 
-function firingText(context: CliContext, id: string, triggered: Triggered | null): string {
+interface TriggerResult {
+  readonly id: string;
+  readonly triggered: Triggered | null;
+  /** Whether a worker seems to serve the schedule. Without one, a further run would not begin, either. */
+  readonly hasWorker: boolean;
+}
+
+function firingText(context: CliContext, { id, triggered, hasWorker }: TriggerResult): string {
   const list = nextCommandOf(context, ['schedule', 'list']);
   if (triggered === null) return `fires now. See its last firing with: ${list}`;
   const { before, after, overlap } = triggered;
   const firing = firingOf(triggered);
   if (firing === 'skipped') {
+    const skipped = `is not fired: the firing was skipped, because ${skippedFor(triggered)}.`;
+    if (!hasWorker) return skipped;
     const beside = nextCommandAbout(context, ['schedule trigger', id, '--overlap', 'allow_all']);
-    return `is not fired: the firing was skipped, because ${skippedFor(triggered)}. Fire it beside that with: ${beside}`;
+    return `${skipped} Fire it beside that with: ${beside}`;
   }
   if (firing === 'waits') return waitingText(triggered);
   const newest = after.recent.at(-1)?.id;
