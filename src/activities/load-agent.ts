@@ -99,11 +99,13 @@ async function listOrLeave(
   } catch (error) {
     // Without the lock, no tool can be trusted.
     if (findStorageFault(error) !== null) throw error;
-    const { message } = normalizeError(error);
+    const isOfWorker = error instanceof WorkerFaultError;
+    const message = isOfWorker ? error.on(THIS_WORKER) : normalizeError(error).message;
     if (startup === 'best_effort') {
       return { tools: [], left: [{ server: name, message }], listings: [] };
     }
-    if (error instanceof UnusableError || error instanceof WorkerFaultError) throw error;
+    if (isOfWorker) throw new UnusableError(message);
+    if (error instanceof UnusableError) throw error;
     throw new UnreachableError(message, { cause: error });
   }
 }

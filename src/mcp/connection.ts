@@ -113,17 +113,35 @@ export function serverEnvironment(server: McpServer, env: Environment): ServerEn
   const names = serverVariables(server);
   const missing = names.find((name) => !env[name]);
   if (missing !== undefined) {
-    throw new WorkerFaultError(
-      `MCP server "${server.name}" needs ${missing}, which the environment does not have; set it`,
-    );
+    throw new MissingVariableError(server.name, missing);
   }
   learnSecrets({ env, names });
   return new Map(names.map((name) => [name, env[name] ?? '']));
 }
 
-/** The worker itself lacks a variable that a server needs, so no retry helps. */
+/** The worker itself lacks something that a server needs, so no retry helps. */
 export class WorkerFaultError extends Error {
   override readonly name = 'WorkerFaultError';
+
+  /** Returns the message for a reader who may not know which worker executes the run. */
+  on(worker: string): string {
+    return `${worker}: ${this.message}`;
+  }
+}
+
+/** The environment of this process lacks a variable that a server needs. */
+class MissingVariableError extends WorkerFaultError {
+  readonly #needs: string;
+
+  constructor(server: string, variable: string) {
+    const needs = `MCP server "${server}" needs ${variable}`;
+    super(`${needs}, which the environment of this command does not have; set it`);
+    this.#needs = needs;
+  }
+
+  override on(worker: string): string {
+    return `${this.#needs}, which the environment of ${worker} does not have; set it there, and restart the worker`;
+  }
 }
 
 /** Returns the names of the variables that a server gets. */

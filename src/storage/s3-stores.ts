@@ -1,4 +1,5 @@
 import { withoutTail } from '../core/text/text.js';
+import { hostname } from 'node:os';
 import { Readable } from 'node:stream';
 import type { S3Client } from '@aws-sdk/client-s3';
 import { InputError } from '../core/errors.js';
@@ -284,14 +285,16 @@ function once<T>(make: () => Promise<T>): () => Promise<T> {
   };
 }
 
+/** A worker reads other variables than the shell of the person who reads the error. */
+const HERE = `in the environment of process ${process.pid}@${hostname()}`;
+
 const FIXES: Readonly<Record<string, string>> = {
   NoSuchBucket: 'create the bucket, or correct its name',
   AccessDenied:
     'give the keys of the process the rights to get, put, and list the objects, and for `erase` to delete them',
-  InvalidAccessKeyId: 'set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY to keys of this storage',
-  SignatureDoesNotMatch: 'set AWS_SECRET_ACCESS_KEY to the secret of the key',
-  CredentialsProviderError:
-    'give the process keys, for example by AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY',
+  InvalidAccessKeyId: `set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY to keys of this storage ${HERE}`,
+  SignatureDoesNotMatch: `set AWS_SECRET_ACCESS_KEY to the secret of the key ${HERE}`,
+  CredentialsProviderError: `set keys ${HERE}, for example by AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY`,
 };
 
 function rethrowWithFix(cause: unknown): never {

@@ -301,16 +301,20 @@ describe('an agent of a worker of the own, without a configuration', () => {
     expect(refused.stderr).not.toContain('Started a Temporal server');
   });
 
-  async function workerAgents(queue: string): Promise<Finding | undefined> {
+  async function findings(queue: string): Promise<readonly Finding[]> {
     const { stdout } = await on(queue, 'doctor', '--no-model', '--json');
-    const { findings } = JSON.parse(stdout) as { findings: readonly Finding[] };
-    return findings.find(({ name }) => name === 'worker agents');
+    const report = JSON.parse(stdout) as { findings: readonly Finding[] };
+    return report.findings.filter(({ name }) => name.startsWith('worker'));
   }
 
   test('is listed by doctor', async () => {
     const queue = `applications-${randomUUID()}`;
     await serve(queue);
-    expect(await workerAgents(queue)).toMatchObject({
+    const [running, agents] = await findings(queue);
+    expect(running?.text).toMatch(
+      /\nkeys and other variables are checked in the environment of this command, and a worker has its own$/,
+    );
+    expect(agents).toMatchObject({
       level: 'ok',
       text: `1 worker on task queue "${queue}" with reporter`,
       data: { agents: ['reporter'], lacking: [] },
@@ -320,7 +324,8 @@ describe('an agent of a worker of the own, without a configuration', () => {
   test('cannot be listed without `probe`, and doctor says what the workflows file needs', async () => {
     const queue = `applications-${randomUUID()}`;
     const identity = await serve(queue, { workflowBundle: await ownBundle() });
-    expect(await workerAgents(queue)).toMatchObject({
+    const [, agents] = await findings(queue);
+    expect(agents).toMatchObject({
       level: 'skipped',
       text: `not checked: no answer from ${identity}`,
       fix: "if that worker is running, its workflows file must export `probe`: export { agent, probe } from 'perdure/workflow'",

@@ -141,7 +141,7 @@ test('names the worker and what its configuration lacks, and probes soon, if ano
   const kept =
     ' run keeps the name: add the entry, or cancel the run and start another): it failed';
   expect(namingWorker(error, smart).message).toMatch(
-    /^worker \d+@\S+ \(no entry "smart" in `models` of its config; this run .*: it failed Then restart the worker\.$/,
+    /^worker \d+@\S+ \(no entry "smart" in `models` of its config; this run .*: it failed Set it in the environment of that worker, and restart the worker\.$/,
   );
   expect(namingWorker(error, smart).message).toContain(`of its config; this${kept}`);
   expect(namingWorker(error, { model: 'dmo', meant: 'demo' }).message).toContain(

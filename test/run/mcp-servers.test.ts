@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test, vi } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
@@ -307,7 +308,9 @@ describe('a server that is unavailable at the start', () => {
   test('because of a missing variable ends the run at once, and the variable is named', async () => {
     const rig = await worker([stdioFixture(await fixtureFiles([]), { env: ['NO_SUCH_VARIABLE'] })]);
     const { outcome } = await run(rig);
-    expect(outcome.error).toContain('MCP server "desk" needs NO_SUCH_VARIABLE');
+    expect(outcome.error).toContain(
+      `MCP server "desk" needs NO_SUCH_VARIABLE, which the environment of worker ${process.pid}@${hostname()} does not have; set it there, and restart the worker`,
+    );
   });
 
   test('because its program is missing is reported as such', async () => {

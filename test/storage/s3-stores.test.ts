@@ -1,4 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
 import { PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { openStores } from '../../src/storage/file-stores.js';
@@ -85,7 +86,7 @@ describe('an error of the storage', () => {
     await expect(blobs.put('x')).rejects.toMatchObject({
       kind: 'unwritable',
       message: expect.stringContaining(
-        'set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY to keys of this storage',
+        `set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY to keys of this storage in the environment of process ${process.pid}@${hostname()}`,
       ) as string,
     });
     vi.stubEnv('AWS_ACCESS_KEY_ID', S3_KEYS.AWS_ACCESS_KEY_ID);

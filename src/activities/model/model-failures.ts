@@ -327,7 +327,10 @@ interface LackedModel {
 export function namingWorker(error: ModelError, lacked: LackedModel | null): ModelError {
   const { details, message } = error;
   if (!OF_WORKER.includes(details.kind)) return error;
-  const restart = details.type === 'no_credentials' ? ' Then restart the worker.' : '';
+  const restart =
+    details.type === 'no_credentials'
+      ? ' Set it in the environment of that worker, and restart the worker.'
+      : '';
   if (lacked === null) return new ModelError(`${THIS_WORKER}: ${message}${restart}`, details);
   const name = JSON.stringify(lacked.model);
   const lack = `no entry ${name} in \`models\` of its config`;

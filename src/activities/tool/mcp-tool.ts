@@ -131,7 +131,7 @@ function toBlock(error: unknown): FoundTool & { readonly ok: false } {
     return { ok: false, reason: 'credentials', message: error.message };
   }
   if (error instanceof WorkerFaultError) {
-    return { ok: false, reason: 'tool_missing', message: error.message };
+    return { ok: false, reason: 'tool_missing', message: error.on(THIS_WORKER) };
   }
   throw error;
 }

@@ -291,6 +291,9 @@ async function attributes(
   return { name, level: 'note', text, fix, data };
 }
 
+const OWN_ENVIRONMENT =
+  'keys and other variables are checked in the environment of this command, and a worker has its own';
+
 async function workers(
   connection: Connection,
   { server: { namespace }, taskQueue }: CheckTarget,
@@ -310,6 +313,6 @@ async function workers(
   const each = running.map(
     ({ identity, lastPollAt }) => `${visible(identity)} (last poll ${formatAgo(lastPollAt, now)})`,
   );
-  const text = `${formatCount(running.length, 'worker')} on ${queue}: ${each.join(', ')}`;
+  const text = `${formatCount(running.length, 'worker')} on ${queue}: ${each.join(', ')}\n${OWN_ENVIRONMENT}`;
   return { name: 'worker', level: 'ok', text, data };
 }
