@@ -1,6 +1,7 @@
 import type { Command as Entry } from 'commander';
 import { distance } from 'fastest-levenshtein';
 import { shellWord, show } from '../../core/text/text.js';
+import { programName } from '../reports/next-command.js';
 
 /**
  * What people call an option, by its words: the options that it may mean, of which a command has one. A
@@ -128,7 +129,7 @@ function withOperands(command: string, { parent }: Entry): string {
     (word, at) => at > 0 && !word.startsWith('-') && words[at - 1]?.startsWith('-') !== true,
   );
   return command
-    .replace(': ', ': npx perdure ')
+    .replace(': ', () => `: ${programName()} `)
     .replace('RUN', () => (run === undefined ? 'RUN' : shellWord(run)))
     .replace('REQUEST', () => (request === undefined ? 'REQUEST' : shellWord(request)));
 }

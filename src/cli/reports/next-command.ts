@@ -97,16 +97,21 @@ const RUNNERS: Readonly<Record<string, string>> = {
  * Returns the words that start this program again. `near`: whether they may depend on the folder of this
  * process; default true.
  */
-function programName({ near = true }: { readonly near?: boolean } = {}): string {
+export function programName({ near = true }: { readonly near?: boolean } = {}): string {
   const file = process.argv[1] ?? '';
   const agent = process.env['npm_config_user_agent'] ?? '';
   if (file.endsWith('perdure.js')) {
     const path = relative(process.cwd(), file);
     return `node ${shellWord(!near || path.startsWith('..') ? file : path)}`;
   }
-  const isOwn = file.includes(`${sep}node_modules${sep}`);
-  // A program on the PATH, such as one that was installed globally.
-  if (!isOwn && basename(file) === 'perdure') return 'perdure';
+  const at = file.indexOf(`${sep}node_modules${sep}`);
+  if (basename(file) === 'perdure') {
+    // A program on the PATH, such as one that was installed globally.
+    if (at < 0) return 'perdure';
+    // It was called by its path; a package manager finds it only in its project.
+    const isInProject = !relative(file.slice(0, at), process.cwd()).startsWith('..');
+    if (agent === '' && !(near && isInProject)) return shellWord(file);
+  }
   return RUNNERS[agent.split('/')[0] ?? ''] ?? 'npx perdure';
 }
 
