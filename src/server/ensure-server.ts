@@ -261,7 +261,8 @@ async function start(options: ServerOptions, home: ServerHome): Promise<ServerHa
   for (let attempt = 1; ; attempt += 1) {
     const server = await launch(options, home, { cli, record, createdBy });
     try {
-      return { ...(await prepareServer(options, home, server)), how: 'started' };
+      const handle = await prepareServer(options, home, server);
+      return { ...handle, how: 'started', ...(fresh && { isNew: true }) };
     } catch (error) {
       if (attempt < PORT_ATTEMPTS && (await lostItsPort(server))) continue;
       throw fresh ? error : withVersions(error, cli, record);

@@ -95,6 +95,8 @@ export interface ServerHandle {
    * `address`: named by the caller. `adopted`: already running. `started`: started by this call.
    */
   readonly how: 'address' | 'adopted' | 'started';
+  /** It was started with a new database, which has no runs; absent for any other server. */
+  readonly isNew?: boolean;
   /** The version of the server, such as `1.32.0`; null if it does not report one. */
   readonly version: string | null;
   /** The process id of the embedded server of `home`; null for any other server. */

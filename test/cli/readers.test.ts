@@ -17,7 +17,9 @@ describe('the reading commands in a new folder', () => {
   test('list starts the embedded server and prints no runs; doctor then shows the server', async () => {
     const listed = await command.start(['list', '--json']).ended;
     expect(listed).toMatchObject({ code: 0, stdout: '{"rows":[],"cursor":null}\n' });
-    expect(listed.stderr).toMatch(/^Started a Temporal server for .*home\. .* kill \d+$/m);
+    expect(listed.stderr).toMatch(
+      /^Started a Temporal server for .*home, a new home without runs\. .* kill \d+$/m,
+    );
     // No run needs a worker, so the missing one is not mentioned.
     expect(listed.stderr).not.toContain('worker');
     const { code, stdout } = await perdure('doctor');
@@ -47,6 +49,12 @@ describe('the reading commands in a new folder', () => {
     const { code, stdout, stderr } = await command.here(args).ended;
     expect(stderr).toContain(reason);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+  });
+
+  test('a server that starts again in the same home is not called new', async () => {
+    await stopServer(home);
+    const { stderr } = await perdure('list');
+    expect(stderr).toMatch(/^Started a Temporal server for .*home\. It stays up/m);
   });
 
   test('without a server the exit code is 5', async () => {

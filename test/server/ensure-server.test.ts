@@ -54,13 +54,13 @@ describe('the embedded server', () => {
 
   test('is adopted by the next call', async () => {
     const second = await ensure();
-    expect(second).toEqual({ ...server, how: 'adopted' });
+    expect(second).toEqual({ ...server, how: 'adopted', isNew: undefined });
     expect(await find()).toEqual(second);
   });
 
   test('is found with a corrupt record, which is repaired', async () => {
     await writeFile(join(home, 'server.json'), '{"pid": "many"');
-    expect(await ensure()).toEqual({ ...server, how: 'adopted' });
+    expect(await ensure()).toEqual({ ...server, how: 'adopted', isNew: undefined });
     expect(await record()).toMatchObject({ pid: server.pid, version: server.version });
   });
 

@@ -40,7 +40,7 @@ test('the server outlives its starter, whose process group is killed, and is ado
     await once(starter, 'exit');
   }
   const next = await ensureServer({ home, adoptDefault: false });
-  expect(next).toEqual({ ...server, how: 'adopted' });
+  expect(next).toEqual({ ...server, how: 'adopted', isNew: undefined });
 });
 
 test('a hanging server is waited for, and replaced when it is killed: on its file and ports, where clients find their runs', async () => {

@@ -24,7 +24,11 @@ export function noteServer({ note }: Pick<CliContext, 'note'>, server: ServerHan
   if (server.how !== 'started' || noted.has(server)) return;
   noted.add(server);
   const stop = server.pid === null ? '' : `; stop it with: kill ${server.pid}`;
-  note(`Started a Temporal server for ${server.home}. It stays up for the next command${stop}`);
+  // The home may be misspelled.
+  const isNew = server.isNew === true ? ', a new home without runs' : '';
+  note(
+    `Started a Temporal server for ${server.home}${isNew}. It stays up for the next command${stop}`,
+  );
 }
 
 /** Whether a worker seems to serve a task queue. */
