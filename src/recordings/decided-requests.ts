@@ -1,11 +1,12 @@
+import { nodeOfCall } from '../core/state/turn-definition.js';
 import { canonicalJson, isObject } from '../core/text/json.js';
 import { type Message, parseCallId } from '../core/transcript/messages.js';
 import type { Request } from '../core/transcript/request.js';
 import { callPairs } from '../core/transcript/transcript.js';
+import { comparedCall } from './divergence-text.js';
 import {
   type AskedRequest,
   type Divergence,
-  comparedCall,
   createDivergence,
   isDenial,
   nearestCall,
@@ -14,6 +15,7 @@ import {
 import {
   type FactOf,
   type RecordedFact,
+  type RecordedRequest,
   type RecordedRun,
   type Recording,
   factsOf,
@@ -56,6 +58,18 @@ export function requestOf(fact: DecisionFact): string | undefined {
   return typeof answers === 'object' ? answers.request : undefined;
 }
 
+/**
+ * Returns the decisions about plans and questions of a graph's nodes. No call that is compared stands
+ * for such a request, as one does for an approval.
+ */
+export function ofNodes(decisions: readonly PlacedDecision[]): readonly PlacedDecision[] {
+  return decisions.filter(({ fact: { about } }) => isOfNode(about));
+}
+
+function isOfNode(about: RecordedRequest | undefined): boolean {
+  return about?.tool !== undefined && nodeOfCall({ name: about.tool }) !== null;
+}
+
 /** What the agent asks for by its rules, tools, and limits, and not because of what went wrong. */
 const CONSENT: readonly unknown[] = ['approval', 'plan', 'question', 'limit'];
 
@@ -85,7 +99,7 @@ export function unasked(decisions: readonly PlacedDecision[]): Divergence | null
   const place =
     run.messages.find((one) => isCalledIn(one)) ?? run.messages.findLast(({ at }) => at < fact.at);
   const { turn, step } = place ?? { turn: 1, step: 0 };
-  const recorded = call ?? shown ?? kind;
+  const recorded = (isOfNode(fact.about) ? shown : call) ?? shown ?? kind;
   return createDivergence({
     agent: run.agent,
     turn,

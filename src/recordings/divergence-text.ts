@@ -1,6 +1,7 @@
-import { type Json, isObject } from '../core/text/json.js';
+import { type Json, type JsonObject, isObject, parseJson } from '../core/text/json.js';
 import { headOf, show, tailOf, visibleJson } from '../core/text/text.js';
 import { failureOf } from '../core/transcript/call-result.js';
+import type { ToolCall } from '../core/transcript/messages.js';
 
 /** A call by its tool and its arguments. */
 export interface ComparedCall {
@@ -18,8 +19,23 @@ export function isComparedCall(value: Json): value is Json & ComparedCall {
   return typeof value === 'object' && value !== null && 'tool' in value && 'arguments' in value;
 }
 
+/** The function of a node has no arguments that are compared. */
 export function callText({ tool, arguments: args }: ComparedCall): string {
-  return `${tool} ${show(args)}`;
+  return args === null ? tool : `${tool} ${show(args)}`;
+}
+
+/** Returns a call of a message as it is compared. */
+export function comparedCall({
+  name,
+  arguments: text,
+}: Pick<ToolCall, 'name' | 'arguments'>): JsonObject & ComparedCall {
+  return { tool: name, arguments: argumentsOf(text) };
+}
+
+function argumentsOf(text: string): Json {
+  const value = parseJson(text);
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it was parsed from JSON
+  return value === undefined ? text : (value as Json);
 }
 
 /** The words of a message as a difference shows them: who said them, and the failure of a call in plain form. */

@@ -1,24 +1,20 @@
 import { distance } from 'fastest-levenshtein';
 import { visible } from '../core/state/summaries.js';
-import {
-  type Json,
-  type JsonObject,
-  canonicalJson,
-  isObject,
-  parseJson,
-} from '../core/text/json.js';
+import { type Json, canonicalJson, isObject } from '../core/text/json.js';
 import { failureOf } from '../core/transcript/call-result.js';
-import type { Message, ToolCall, ToolMessage } from '../core/transcript/messages.js';
+import type { Message, ToolMessage } from '../core/transcript/messages.js';
 import type { Outcome } from '../core/transcript/outcome.js';
 import { findCall } from '../core/transcript/transcript.js';
 import type { Request } from '../core/transcript/request.js';
 import {
   type ComparedCall,
   callText,
+  comparedCall,
   isComparedCall,
   saidText,
   valueText,
 } from './divergence-text.js';
+import { nodeCalls } from './node-calls.js';
 import type { RecordedRun, Recording } from './recording.js';
 
 /** The first place at which a rerun differs from its recording. */
@@ -121,20 +117,6 @@ export function isDenial(message: ToolMessage): boolean {
   return failureOf(message)?.type === 'denied';
 }
 
-/** Returns a call of a message as it is compared. */
-export function comparedCall({
-  name,
-  arguments: text,
-}: Pick<ToolCall, 'name' | 'arguments'>): JsonObject & ComparedCall {
-  return { tool: name, arguments: argumentsOf(text) };
-}
-
-function argumentsOf(text: string): Json {
-  const value = parseJson(text);
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it was parsed from JSON
-  return value === undefined ? text : (value as Json);
-}
-
 /** Returns the calls of the same tool that resembles a call most; null if there is none. */
 export function nearestCall(
   call: ComparedCall,
@@ -162,7 +144,11 @@ export function firstDifference(
     const difference =
       other === undefined && index > 0
         ? nodeCall(run, recorded)
-        : differenceOf(run, other ?? notBegun(run), compared);
+        : differenceOf(
+            sideOf(run, recorded, compared),
+            sideOf(other ?? notBegun(run), actual, compared),
+            compared,
+          );
     return difference === null ? [] : [difference];
   });
   const [first] = found;
@@ -218,9 +204,13 @@ export function earlierOf(
   return isBefore(compared, found) ? compared : found;
 }
 
-/** Whether a difference is at an earlier step; one in how the run ended comes after all steps. */
+/**
+ * Whether a difference is at an earlier step. One in how the run ended comes after all steps, and that
+ * of a call outside steps may be a consequence of any other in its turn.
+ */
 function isBefore(one: Divergence, other: Divergence): boolean {
   if (one.kind === 'outcome') return false;
+  if (one.kind === 'call' && one.step === 0) return one.turn < other.turn;
   return one.turn < other.turn || (one.turn === other.turn && one.step < other.step);
 }
 
@@ -237,22 +227,54 @@ export function requestOrEarlier(
   return isBefore(other, request) || (isSameStep && isReply) ? other : request;
 }
 
-function differenceOf(
-  recorded: RecordedRun,
-  actual: RecordedRun,
-  compared: Compared,
-): Divergence | null {
-  const { agent } = recorded;
+/** A run, and what is compared of it. */
+interface Side {
+  readonly run: RecordedRun;
+  /** Its messages, and the calls in them. */
+  readonly said: readonly Line[];
+  /** The calls that nodes of a graph made. */
+  readonly made: readonly Line[];
+}
+
+function sideOf(run: RecordedRun, recording: Recording, compared: Compared): Side {
+  const made = nodeCalls(run, recording).map(({ turn, ...call }): Line => ({
+    turn,
+    step: 0,
+    kind: 'call',
+    value: { ...call },
+  }));
+  return { run, said: linesOf(run.messages, compared), made };
+}
+
+function differenceOf(recorded: Side, actual: Side, compared: Compared): Divergence | null {
+  const [before, after] = [recorded.run, actual.run];
   // An older recording does not say how the last turn of an open run ended.
-  const isUnknown = recorded.endedAt === null && recorded.lastTurn === undefined;
-  const [before, after] = [recorded, actual].map(({ messages }) => linesOf(messages, compared));
-  for (let at = 0; at < Math.max(before?.length ?? 0, after?.length ?? 0); at += 1) {
-    const [one, other] = [before?.[at], after?.[at]];
+  const isUnknown = before.endedAt === null && before.lastTurn === undefined;
+  // The reason for which it failed says more than what it therefore did not do.
+  const isCut = hasFailed(after) && !hasFailed(before) && !isUnknown;
+  const [said, made] = (['said', 'made'] as const).map((lines) =>
+    lineDifference(before.agent, { before: recorded[lines], after: actual[lines], isCut }),
+  );
+  const first = said && made && made.turn < said.turn ? made : (said ?? made ?? null);
+  if (first !== null || (isUnknown && after.outcome === null)) return first;
+  return endDifference(before, after, compared);
+}
+
+/** Returns the first line that differs; null if none does. `isCut`: lines may be missing at the end. */
+function lineDifference(
+  agent: string,
+  {
+    before,
+    after,
+    isCut,
+  }: { readonly before: readonly Line[]; readonly after: readonly Line[]; readonly isCut: boolean },
+): Divergence | null {
+  for (let at = 0; at < Math.max(before.length, after.length); at += 1) {
+    const [one, other] = [before[at], after[at]];
     if (one !== undefined && other !== undefined && sameLine(one, other)) continue;
-    // The reason for which it failed says more than what it therefore did not do.
-    if (other === undefined && hasFailed(actual) && !hasFailed(recorded) && !isUnknown) break;
+    if (other === undefined && isCut) return null;
     const { turn = 0, step = 0, kind = 'message' } = other ?? one ?? {};
-    const calls = (before ?? []).map(({ value }) => value).filter(isComparedCall);
+    const calls = before.map(({ value }) => value).filter(isComparedCall);
     const isDenied = other?.denied !== undefined && one?.denied === undefined;
     return createDivergence(
       {
@@ -268,8 +290,7 @@ function differenceOf(
       isDenied ? treatedText('deny', other.denied) : undefined,
     );
   }
-  if (isUnknown && actual.outcome === null) return null;
-  return endDifference(recorded, actual, compared);
+  return null;
 }
 
 /** Returns the difference in how a run, or one of its turns, ended; null if there is none. */

@@ -10,8 +10,9 @@ import type { Model } from '../models/model.js';
 import { normalizeError } from '../tools/result/plain.js';
 import { nearestFirst } from '../validation/check-options.js';
 import type { OptionNames } from '../validation/option-names.js';
-import type { ComparedCall } from './divergence-text.js';
-import { type Divergence, comparedCall, lastOutcome } from './divergence.js';
+import { type ComparedCall, comparedCall } from './divergence-text.js';
+import { type Divergence, lastOutcome } from './divergence.js';
+import { isFunctionCall, nodeCalls } from './node-calls.js';
 import { type EvalGates, type GateResult, assertGates, gateResults } from './eval-gates.js';
 import { assertScorerTimeout, assertScorers, reasonOf, scoresOf } from './eval-scores.js';
 import { assertEvaluateOptions } from './eval-options.js';
@@ -26,7 +27,10 @@ export interface EvalRun {
   readonly outcome: Outcome | null;
   /** The answer of the last turn; null if there is none. */
   readonly answer: string | null;
-  /** The calls that the model asked for, of all agents, in order. */
+  /**
+   * The calls that the model asked for, of all agents, in order; after those of a graph, the calls of
+   * tools that its nodes executed, such as the actions of a plan.
+   */
   readonly calls: readonly ComparedCall[];
   readonly steps: number;
   readonly usage: Usage;
@@ -350,13 +354,18 @@ function sideOf({
   recording,
 }: Pick<EvalRun, 'outcome' | 'divergence' | 'recording'>): EvalRun {
   const [root] = recording?.runs ?? [];
-  const calls = (recording?.runs ?? []).flatMap(({ messages }) =>
-    messages.flatMap((one) => (one.role === 'assistant' ? (one.calls ?? []) : [])),
-  );
+  const calls = recording?.runs.flatMap((run) => [
+    ...run.messages
+      .flatMap((one) => (one.role === 'assistant' ? (one.calls ?? []) : []))
+      .map((call): ComparedCall => comparedCall(call)),
+    ...nodeCalls(run, recording)
+      .filter((call) => !isFunctionCall(call))
+      .map(({ tool, arguments: args }) => ({ tool, arguments: args })),
+  ]);
   return {
     outcome,
     answer: outcome?.answer ?? null,
-    calls: calls.map((call) => comparedCall(call)),
+    calls: calls ?? [],
     steps: root?.spent.steps ?? 0,
     usage: root?.spent.usage ?? NOTHING_USED,
     latencyMs: null,

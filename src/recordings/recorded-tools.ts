@@ -9,14 +9,8 @@ import type { CurrentActivity } from '../memory/attempt.js';
 import { ToolError } from '../tools/errors.js';
 import { toPlain } from '../tools/result/plain.js';
 import { RecordedResult, type Tool, type ToolContext, createToolRegistry } from '../tools/tool.js';
-import type { ComparedCall } from './divergence-text.js';
-import {
-  type Found,
-  comparedCall,
-  createDivergence,
-  deniedText,
-  nearestCall,
-} from './divergence.js';
+import { type ComparedCall, comparedCall } from './divergence-text.js';
+import { type Found, createDivergence, deniedText, nearestCall } from './divergence.js';
 import { pinnedMcpTools } from './recorded-agent.js';
 import {
   type OpenResult,

@@ -21,7 +21,7 @@ import {
   firstDifference,
   requestOrEarlier,
 } from './divergence.js';
-import { decisionsOf, placedRequest, unasked } from './decided-requests.js';
+import { decisionsOf, ofNodes, placedRequest, unasked } from './decided-requests.js';
 import { recordEvents } from './record-histories.js';
 import { recordedAgent } from './recorded-agent.js';
 import { candidateModel, factsOfModel, recordedModel } from './recorded-model.js';
@@ -148,10 +148,10 @@ export async function rerun(recording: Recording, options: RerunOptions = {}): P
   const isFound = found.divergence !== null || found.request !== null;
   if (error !== null && !isFound && found.failure !== null) throw found.failure;
   const again = withKeys(withRunIds(recordingOf(run, recording), idOf), keysOf(recording));
-  const compared = model === undefined ? 'all' : 'calls';
+  const compared = isSameModel ? 'all' : 'calls';
   const different =
     earlierOf(found.divergence, firstDifference(recording, again, compared)) ??
-    (compared === 'all' && error === null ? unasked(decisions) : null);
+    (error === null ? unasked(isSameModel ? decisions : ofNodes(decisions)) : null);
   const isSame = different === null && (error === null || isOpen);
   const divergence = isSame
     ? null
