@@ -128,7 +128,9 @@ export const DECISION_INPUT = {
   as: z.enum(DECISION_KINDS).describe('one of the decisions that the request offers'),
   arguments: anyObject
     .exactOptional()
-    .describe('for edit: all new arguments; for raise: by how much'),
+    .describe(
+      'for edit: all new arguments; for raise: by how much, on top of what is used or allowed, whichever is more',
+    ),
   actions: z
     .array(z.string())
     .exactOptional()

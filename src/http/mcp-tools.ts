@@ -313,7 +313,9 @@ export const RUN_TOOLS = {
       arguments: z
         .record(z.string(), z.json())
         .exactOptional()
-        .describe('for edit: all new arguments; for raise: by how much'),
+        .describe(
+          'for edit: all new arguments; for raise: by how much, on top of what is used or allowed, whichever is more',
+        ),
       result: z.json().exactOptional().describe('for answer and happened'),
     }),
     outputSchema: z.object({ id: z.string(), request: z.string(), checking: z.boolean() }),

@@ -156,10 +156,21 @@ describe('at a limit', () => {
     const id = handle.workflowId;
     const shown = await statusOf(id);
     expect(shown).toContain('limit run.steps: 1 of 1 used');
-    expect(shown).toContain('raise the limit by this amount, and that of each turn, if it has one');
+    expect(shown).toContain(
+      'raise the limit by this amount, from the higher of used and allowed, and that of each turn, if it has one',
+    );
     await follow(id, 'limits');
     const { outcome } = await desk.end(handle);
     expect(outcome).toMatchObject({ status: 'completed', steps: 3 });
+  });
+
+  test('a lower limit at which the run waits is the one that is shown', async () => {
+    desk.script([[{ book: { room: '1' } }], [{ book: { room: '2' } }], 'Done.']);
+    const { handle } = await desk.asked({ agent: 'capped', message: 'go', limits: { steps: 2 } });
+    const place = ['--address', inject('temporalAddress'), '--task-queue', desk.rig.taskQueue];
+    const set = await type(['limits', handle.workflowId, ...place, '--limit', 'steps=1']);
+    expect(set.stderr).toContain('It still waits at its limit: limit steps: 2 of 1 used.');
+    await handle.terminate();
   });
 
   test('new limits release the run, or say that they do not', async () => {

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { LIMIT_NAMES, type Limits, type LimitSet } from '../../src/core/definition/definition.js';
+import { sumOf } from '../../src/cli/commands/limits.js';
 import { limitAmount, limitOption } from '../../src/core/requests/limit-words.js';
+import { raisedLimits } from '../../src/core/requests/raise-requests.js';
 import {
   budgetLeft,
   callsLeft,
@@ -341,4 +343,32 @@ test('a limit is shown as people write it', () => {
     'wall 10 min',
     'depth 600000',
   ]);
+});
+
+describe('a sum of money', () => {
+  const paid = (costUsd: number, rest: Parameters<typeof config>[0] = {}) =>
+    having(
+      { costUsd: 0.25, run: { costUsd: 5 } },
+      {
+        spent: { usage: { inputTokens: 0, outputTokens: 0, cachedTokens: 0, costUsd } },
+        rest,
+      },
+    );
+
+  test('is shown and recorded without the error of binary fractions', () => {
+    expect(limitAmount('costUsd', 0.3 + 0.6)).toBe('0.9');
+    expect(limitAmount('costUsd', 0.000_001_234_5)).toBe('0.0000012345');
+    expect(raisedLimits(paid(0.6), { costUsd: 0.3 }, 0)).toEqual({ costUsd: 0.9, run: {} });
+    expect(raisedLimits(paid(0.3), { costUsd: 0.3 }, 0)).toEqual({ costUsd: 0.6, run: {} });
+    expect(raisedLimits(paid(0.2), { costUsd: 0.3 }, 0)).toEqual({ costUsd: 0.55, run: {} });
+    expect(sumOf({ costUsd: 0.2 }, { costUsd: 0.1 })).toEqual({ costUsd: 0.3 });
+  });
+
+  test('keeps it where an older history has recorded it', () => {
+    const old = paid(0.6);
+    const { revised: _, ...before } = old.config;
+    const limits = raisedLimits({ ...old, config: before }, { costUsd: 0.3 }, 0);
+    expect(limits.costUsd).toBe(0.6 + 0.3);
+    expect(limits.costUsd).not.toBe(0.9);
+  });
 });

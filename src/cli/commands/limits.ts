@@ -1,7 +1,13 @@
 import { LIMIT_NAMES, type LimitSet, type Limits } from '../../core/definition/definition.js';
 import { decidedText } from '../../client/requests.js';
 import { toRunStatus } from '../../client/status.js';
-import { limitAmount, limitWord, limitWords } from '../../core/requests/limit-words.js';
+import {
+  limitAmount,
+  limitWord,
+  limitWords,
+  roundedAmount,
+} from '../../core/requests/limit-words.js';
+import { limitText } from '../../core/requests/presentation.js';
 import type { EffectiveLimits } from '../../core/state/state.js';
 import { visible } from '../../core/state/summaries.js';
 import type { Json } from '../../core/text/json.js';
@@ -82,14 +88,18 @@ async function showOrSetLimits(context: CliContext, options: LimitsOptions): Pro
   } else if (!context.options.json) for (const line of lines(effective)) context.out(line);
   if (requested !== null) {
     context.note(`Run ${visible(id)} has these limits from now on.`);
-    await noteWaiting(context, opened);
+    await noteWaiting(context, opened, effective);
   }
   if (context.options.json) context.out(JSON.stringify({ id, limits: effective }));
   return EXIT.completed;
 }
 
-/** Notes what a run that waited for a higher limit does now. */
-async function noteWaiting(context: CliContext, { client, run }: OpenedRun): Promise<void> {
+/** Notes what a run that waited for a higher limit does now. `limits`: those in force. */
+async function noteWaiting(
+  context: CliContext,
+  { client, run }: OpenedRun,
+  limits: EffectiveLimits | null,
+): Promise<void> {
   const { id } = run;
   const askedIn = (view: RunReading['view']): Request | undefined =>
     viewedRequests(view, id).find(({ kind }) => kind === 'limit');
@@ -102,8 +112,17 @@ async function noteWaiting(context: CliContext, { client, run }: OpenedRun): Pro
   }
   const see = await nextCommandFor(context, run, ['inbox', id, request.id]);
   context.note(
-    `It still waits at its limit: ${request.shown}. Set a higher one, or decide with the commands shown by: ${see}`,
+    `It still waits at its limit: ${textNow(request, limits)}. Set a higher one, or decide with the commands shown by: ${see}`,
   );
+}
+
+/** Returns the text of a limit as it is now; the request keeps that at which the run has stopped. */
+function textNow({ shown, limit: asked }: Request, limits: EffectiveLimits | null): string {
+  if (asked === undefined || limits === null) return shown;
+  const { turn, run } = limits;
+  const { name, scope } = asked;
+  const limit = (scope === 'run' ? null : turn[name]) ?? run[name] ?? null;
+  return limitText({ ...asked, limit });
 }
 
 function rethrowInFlags(error: unknown): never {
@@ -223,7 +242,7 @@ export function sumOf(added: LimitSet, before: LimitSet, scope = ''): LimitSet {
     const by = added[name] ?? null;
     if (by === null) return [];
     const limit = before[name] ?? null;
-    if (limit !== null) return [[name, limit + by] as const];
+    if (limit !== null) return [[name, roundedAmount(name, limit + by)] as const];
     const word = `${scope}${limitWord(name)}`;
     throw new UsageError(
       `--add: expected a limit that is set, got ${word}, which is none; use --limit ${word}=N`,

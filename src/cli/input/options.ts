@@ -213,7 +213,7 @@ export const OPTIONS = {
   },
   add: {
     flags: '--add <name=value>',
-    text: 'raise a limit by this amount, such as steps=20, wall=10m, or run.cost-usd=5; may be repeated',
+    text: 'raise a limit by this amount, such as steps=20, wall=10m, or run.cost-usd=5; one at which the run waits, on top of what is used if that is more; may be repeated',
     parse: collectAmounts,
   },
 

@@ -18,8 +18,17 @@ export function limitOption(name: LimitName): string {
   return LIMITS[name] === 'time' ? limitWord(name) : name;
 }
 
+/** Significant digits of an amount of money; what follows them is an error of binary fractions. */
+const DIGITS = 12;
+
+/** Returns an amount of a limit without the error of a sum of money: 0.9, and not 0.8999999999999999. */
+export function roundedAmount(name: LimitName, amount: number): number {
+  return LIMITS[name] === 'money' ? Number(amount.toPrecision(DIGITS)) : amount;
+}
+
 /** Returns a limit, or an amount of it, as text: `20`, `0.5`, `10 min`, or `none`. */
 export function limitAmount(name: LimitName, amount: number | null | undefined): string {
   if (amount === null || amount === undefined) return 'none';
-  return LIMITS[name] === 'time' ? formatDuration(amount, { as: 'exact' }) : String(amount);
+  if (LIMITS[name] === 'time') return formatDuration(amount, { as: 'exact' });
+  return String(roundedAmount(name, amount));
 }

@@ -14,7 +14,7 @@ import type { JsonObject } from '../text/json.js';
 import type { ToolCall } from '../transcript/messages.js';
 import type { StopReason } from '../transcript/outcome.js';
 import type { LimitReached, NewRequest, RecordedLimit } from '../transcript/request.js';
-import { limitWords } from './limit-words.js';
+import { limitWords, roundedAmount } from './limit-words.js';
 
 /**
  * Returns the request to raise a limit; null if the turn ends instead. `at`: Unix time in ms. A
@@ -83,7 +83,8 @@ function raised(
     const used = usedOf(name, { state, scope, at });
     // A sufficient limit of the run stays unchanged.
     if (scope === 'run' && used + more <= limit) return [];
-    return [[name, Math.max(limit, used) + more] as const];
+    const sum = Math.max(limit, used) + more;
+    return [[name, state.config.revised ? roundedAmount(name, sum) : sum] as const];
   });
   return Object.fromEntries(entries);
 }
