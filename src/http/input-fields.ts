@@ -134,7 +134,9 @@ export const DECISION_INPUT = {
   actions: z
     .array(z.string())
     .exactOptional()
-    .describe('for some: ids of the plan to execute; omitted: all that need no approval'),
+    .describe(
+      'for some: ids of the plan to execute, with all that they need; omitted: all that need no approval',
+    ),
   result: anyJson.exactOptional().describe('for answer and happened'),
   note: z.string().max(MAX_NOTE_CHARACTERS).exactOptional().describe('the reason, for the model'),
 };

@@ -117,7 +117,8 @@ describe('a plan of the graph', () => {
     ['some', { actions: [''] }, 'actions: expected ids of r1'],
     ['some', { actions: ['a1', 'and', 'a2'] }, 'actions: expected ids of r1'],
     ['some', { actions: ['a1 a2'] }, 'actions: expected ids of r1'],
-    ['some', { actions: ['a3'] }, 'actions: expected ids of r1 with all dependencies'],
+    ['some', { actions: ['a3'] }, 'got "a3": a3 needs a2: name both, or neither'],
+    ['some', { actions: ['a1', 'a9'] }, 'got "a1 a9": the plan has no action "a9"'],
     ['approve', { actions: ['a1'] }, 'actions: expected only with "some"'],
   ])('refuses "%s" with %j', (as, rest, problem) => {
     const { id: request, digest } = requestOf(mixed, CALL);

@@ -1,3 +1,4 @@
+import { exampleOf } from '../../src/core/plan/chosen-actions.js';
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/core/text/json.js';
 import { actionResult, reportText } from '../../src/core/plan/results.js';
@@ -209,8 +210,33 @@ describe('the answer to a plan', () => {
   test('includes all that an action depends on, or is unclear', () => {
     const chain = [action('a1'), action('a2', needs('a1'))];
     expect(readPlanAnswer('some a2', chain)).toBeNull();
-    expect(planAnswerFault('some a2', chain)).toBe('a2 depends on a1: name both, or neither');
+    expect(planAnswerFault('some a2', chain)).toBe('a2 needs a1: name both, or neither');
     expect(readPlanAnswer('a1 a2', chain)).toEqual({ as: 'some', ids: ['a1', 'a2'] });
+  });
+
+  test.each([
+    [[action('a1'), action('a2')], ['a1']],
+    [
+      [action('a1'), action('a2'), action('a3')],
+      ['a1', 'a3'],
+    ],
+    [
+      [action('a1'), action('a2'), action('a3', needs('a2'))],
+      ['a1', 'a2'],
+    ],
+    [
+      [action('a1'), action('a2', needs('a1')), action('a3', { after: ['a1', 'a2'] })],
+      ['a1', 'a2'],
+    ],
+    [
+      [action('a1', needs('a9')), action('a2'), action('a3', needs('a2')), action('a4')],
+      ['a1', 'a4'],
+    ],
+  ])('has an example that is accepted: %#', (actions, ids) => {
+    expect(exampleOf(actions)).toEqual(ids);
+    expect(readPlanAnswer(`some ${ids.join(' ')}`, actions)).toEqual({ as: 'some', ids });
+    const words = planWords(actions);
+    expect(words).toContain(`"some ${ids.join(' ')}" with all dependencies`);
   });
 
   const mixed = [
@@ -248,7 +274,7 @@ describe('the answer to a plan', () => {
     expect(shown).toContain('! a2  add');
     expect(showPlan({ ...plan, actions: three })).not.toContain('omits');
     expect(planWords(three)).toContain('"some a1 a3"');
-    expect(planWords(mixed)).toContain('"some" for all that needs no approval, "some a1 a3"');
+    expect(planWords(mixed)).toContain('"some" for all that needs no approval, "some a1 a2"');
     for (const actions of [three, mixed.slice(1)]) {
       expect(planWords(actions)).not.toContain('for all that needs no approval');
     }

@@ -165,6 +165,20 @@ describe('a printed command', () => {
     expect(named).toContain('a3');
   });
 
+  test('about a part of a plan has an example that is accepted', () => {
+    const planned = JSON.parse(actions([false, true, false])) as { actions: object[] };
+    const chain = planned.actions.map((one, at) => (at === 2 ? { ...one, after: ['a2'] } : one));
+    const request = approval({
+      kind: 'plan',
+      decisions: OFFERED.plan,
+      arguments: JSON.stringify({ actions: chain }),
+    });
+    const [, found] = decidingCommands('desk-1', request, NOW);
+    expect(found?.purpose).toBe(
+      'some: execute only what needs no approval; with ids, as --some a1,a2, only those',
+    );
+  });
+
   test('about a part of a plan is not there for one action', () => {
     const request = approval({ kind: 'plan', decisions: OFFERED.plan, arguments: actions([true]) });
     const commands = decidingCommands('desk-1', request, NOW).map(({ words: [name] }) => name);

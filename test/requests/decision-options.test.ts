@@ -162,7 +162,7 @@ describe('the prompt', () => {
     expect(some?.question).toBe('Ids of the actions:');
     expect(some?.read('')).toMatch('the actions are a1, a2');
     expect(some?.read('a9')).toMatch('expected ids');
-    expect(some?.read('a2')).toMatch('with all dependencies');
+    expect(some?.read('a2')).toMatch('with all dependencies: a2 needs a1: name both, or neither;');
     expect(some?.read('a1')).toEqual({ as: 'some', actions: ['a1'] });
   });
 

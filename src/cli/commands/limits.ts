@@ -94,11 +94,11 @@ async function showOrSetLimits(context: CliContext, options: LimitsOptions): Pro
   return EXIT.completed;
 }
 
-/** Notes what a run that waited for a higher limit does now. `limits`: those in force. */
+/** Notes what a run that waited for a higher limit does now. `effective`: the limits in force. */
 async function noteWaiting(
   context: CliContext,
   { client, run }: OpenedRun,
-  limits: EffectiveLimits | null,
+  effective: EffectiveLimits | null,
 ): Promise<void> {
   const { id } = run;
   const askedIn = (view: RunReading['view']): Request | undefined =>
@@ -112,14 +112,14 @@ async function noteWaiting(
   }
   const see = await nextCommandFor(context, run, ['inbox', id, request.id]);
   context.note(
-    `It still waits at its limit: ${textNow(request, limits)}. Set a higher one, or decide with the commands shown by: ${see}`,
+    `It still waits at its limit: ${textNow(request, effective)}. Set a higher one, or decide with the commands shown by: ${see}`,
   );
 }
 
 /** Returns the text of a limit as it is now; the request keeps that at which the run has stopped. */
-function textNow({ shown, limit: asked }: Request, limits: EffectiveLimits | null): string {
-  if (asked === undefined || limits === null) return shown;
-  const { turn, run } = limits;
+function textNow({ shown, limit: asked }: Request, effective: EffectiveLimits | null): string {
+  if (asked === undefined || effective === null) return shown;
+  const { turn, run } = effective;
   const { name, scope } = asked;
   const limit = (scope === 'run' ? null : turn[name]) ?? run[name] ?? null;
   return limitText({ ...asked, limit });

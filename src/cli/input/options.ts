@@ -179,7 +179,7 @@ export const OPTIONS = {
   },
   some: {
     flags: '--some [ids]',
-    text: 'of a plan: only the actions that need no approval, or only those with these ids, e.g. a1,a3',
+    text: 'of a plan: only the actions that need no approval, or only those with these ids, e.g. a1,a3, with all that they need',
   },
   note: {
     flags: '--note <text>',

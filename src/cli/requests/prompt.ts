@@ -1,5 +1,6 @@
 import { LIMITS } from '../../core/definition/definition.js';
 import {
+  planAnswerFault,
   readPlanAnswer,
   readPlanDecision,
   readYesOrNo,
@@ -195,7 +196,8 @@ function chooseActions(actions: readonly PlannedAction[] | null): FollowUp {
         return { as, ...chosen };
       }
       const ids = actions.map(({ id }) => id).join(', ');
-      return `expected ids with all dependencies; the actions are ${ids}`;
+      const fault = planAnswerFault(someText(chosen.actions), actions);
+      return `expected ids with all dependencies${fault === null ? '' : `: ${visible(fault)}`}; the actions are ${ids}`;
     },
   };
 }

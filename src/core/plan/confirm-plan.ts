@@ -2,6 +2,7 @@ import { noReason } from '../text/refusal-words.js';
 import type { ConfirmedPlan } from '../state/state.js';
 import { type JsonObject, canonicalJson, isObject, parseJson } from '../text/json.js';
 import { shorten, escapeJson, headOf, printable, show } from '../text/text.js';
+import { exampleOf, missingNeed } from './chosen-actions.js';
 import {
   EMPTY_PLAN,
   type Plan,
@@ -44,8 +45,12 @@ export function planWords(actions: readonly PlannedAction[] | null): string {
   const some =
     actions?.length === 1
       ? ''
-      : `${isPart ? '"some" for all that needs no approval, ' : ''}"some a1 a3" with all dependencies, `;
+      : `${isPart ? '"some" for all that needs no approval, ' : ''}"${exampleText(actions)}" with all dependencies, `;
   return `expected "yes", "no" for nothing at all, ${some}or "edit …" with the change`;
+}
+
+function exampleText(actions: readonly PlannedAction[] | null): string {
+  return someText(actions === null ? ['a1', 'a3'] : exampleOf(actions));
 }
 
 /** Returns the actions of a plan as its request shows them; null if the call shows no plan. */
@@ -124,15 +129,6 @@ function answerOrFault(text: string, actions: readonly PlannedAction[]): PlanAns
   const chosen = ids.filter((id) => named.has(id) !== (allBut !== undefined));
   const lack = allBut === undefined ? missingNeed(actions, chosen) : null;
   return lack === null ? { as: 'some', ids: chosen } : { fault: lack };
-}
-
-/** Returns which action of a selection depends on one outside it; null if none does. */
-function missingNeed(actions: readonly PlannedAction[], chosen: readonly string[]): string | null {
-  const open = (action: PlannedAction): readonly string[] =>
-    needsOf(action).filter((id) => actions.some((one) => one.id === id) && !chosen.includes(id));
-  const found = actions.find((action) => chosen.includes(action.id) && open(action).length > 0);
-  if (found === undefined) return null;
-  return `${found.id} depends on ${open(found).join(', ')}: name both, or neither`;
 }
 
 /** What a person decides about a plan, as a reader sees it. */

@@ -1,5 +1,11 @@
 import type { AnsweredRequest, Ask } from '../input/inbox.js';
-import { planWords, readPlanAnswer, readYesOrNo, shownActions } from '../plan/confirm-plan.js';
+import {
+  planAnswerFault,
+  planWords,
+  readPlanAnswer,
+  readYesOrNo,
+  shownActions,
+} from '../plan/confirm-plan.js';
 import { REMEMBERED_DECISIONS, nodeIn } from '../state/decisions.js';
 import type { RunState } from '../state/state.js';
 import { currentNode } from '../state/turn-definition.js';
@@ -204,9 +210,18 @@ function help(state: RunState, open: readonly AskingWork[], text: string): Refus
   const got = `${show(text)}${unbound && readYesOrNo(text) !== null ? ' without it' : ''}`;
   const fix = unbound === undefined ? '' : `; ${bindTo(unbound.request.id)}`;
   const offered = open.flatMap(({ request }): readonly string[] => OFFERED[request.kind]);
-  const reason = offered.includes('deny') ? noReason(text) : '';
+  const reason = planFault(state, open, text) ?? (offered.includes('deny') ? noReason(text) : '');
   const message = `message: the run waits for an answer to ${each.join('; ')}, got ${got}${reason}${fix}`;
   return { reason: 'unclear', message };
+}
+
+/** Returns what is wrong with a text as the answer to the one plan that is open; null if that is not known. */
+function planFault(state: RunState, open: readonly AskingWork[], text: string): string | null {
+  const [work, ...others] = open;
+  if (work?.request.kind !== 'plan' || others.length > 0 || isReserved(state, work)) return null;
+  const actions = shownActions(callOfWork(state, work.name)?.arguments ?? '') ?? [];
+  const fault = planAnswerFault(text, actions);
+  return fault === null ? null : `: ${fault}`;
 }
 
 function expectedOf(state: RunState, work: AskingWork): string {

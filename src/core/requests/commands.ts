@@ -1,4 +1,5 @@
 import { LIMITS } from '../definition/definition.js';
+import { exampleOf } from '../plan/chosen-actions.js';
 import { harmlessActions, shownActions } from '../plan/confirm-plan.js';
 import { isOpenStatus, type RunStatus } from '../state/status.js';
 import { nodeOfCall, nodeOfCallId } from '../state/turn-definition.js';
@@ -292,11 +293,11 @@ function someCommand(words: readonly string[], request: Decided): RunCommand {
   const actions = shownActions(request.arguments ?? '') ?? [];
   const harmless = harmlessActions(actions);
   const ids = actions.map(({ id }) => id);
-  const example = [ids[0], ids[2]].filter((id) => id !== undefined).join(',');
+  const example = exampleOf(actions).join(',');
   if (harmless.length > 0 && harmless.length < actions.length) {
     return {
       words: [...words, '--some'],
-      purpose: `some: execute only what needs no approval; --some ${example} names the actions`,
+      purpose: `some: execute only what needs no approval; with ids, as --some ${example}, only those`,
     };
   }
   return {

@@ -4,7 +4,13 @@ import { decidedBefore } from '../state/decisions.js';
 import type { RunState } from '../state/state.js';
 import { decisionShape } from '../transcript/message-shapes.js';
 import { guard } from '../text/shape.js';
-import { readPlanAnswer, shownActions, someText, unclearAnswer } from '../plan/confirm-plan.js';
+import {
+  planAnswerFault,
+  readPlanAnswer,
+  shownActions,
+  someText,
+  unclearAnswer,
+} from '../plan/confirm-plan.js';
 import { checkLimits } from '../input/limits.js';
 import { deciderProblem } from '../definition/rules.js';
 import { peopleOf } from '../state/consent.js';
@@ -301,8 +307,9 @@ function chosenProblem(
       `actions: expected ids of ${id} (it has ${ids.join(', ')}), got none, so nothing would be executed; give ids, or "deny"`,
     );
   }
+  const fault = planAnswerFault(someText(actions), known);
   return malformed(
-    `actions: expected ids of ${id} with all dependencies (it has ${ids.join(', ')}), got ${show(actions.join(' '))}`,
+    `actions: expected ids of ${id} with all dependencies (it has ${ids.join(', ')}), got ${show(actions.join(' '))}${fault === null ? '' : `: ${fault}`}`,
   );
 }
 
