@@ -142,12 +142,17 @@ function target(table: Table, where: string, to: unknown): string {
     throw new InputError(`${where}: expected the name of a node or "${END}", got ${show(to)}`);
   }
   if (to === END || table.names.includes(to)) return to;
-  throw new InputError(`${where}: ${unknownNode(to, table)}`);
+  throw new InputError(`${where}: ${unknownNode(to, table, [END])}`);
 }
 
-/** Returns the error text for a node that does not exist. */
-export function unknownNode(name: unknown, { names }: Pick<Table, 'names'>): string {
-  return `unknown node ${show(name)}${hint(name, names)}; expected one of ${names.join(', ')}`;
+/** Returns the error text for a node that does not exist. `ends`: what may stand in its place. */
+export function unknownNode(
+  name: unknown,
+  { names }: Pick<Table, 'names'>,
+  ends: readonly string[] = [],
+): string {
+  const all = [...names, ...ends];
+  return `unknown node ${show(name)}${hint(name, all)}; expected one of ${all.join(', ')}`;
 }
 
 function hint(name: unknown, known: readonly string[]): string {
@@ -242,13 +247,16 @@ function checkInstructions(where: string, { instructions, decide }: Given): void
 function withTools(where: string, { tools = [], mcp = [] }: Given, node: BuiltNode): BuiltNode {
   const names = tools.map((tool) => tool.name);
   const { named = names } = node;
-  const missing = names.find((name) => !named.includes(name));
+  const unnamed = names.filter((name) => !named.includes(name));
+  // A tool of an MCP server is not known here, but one that is nearly a tool of the graph is a mistake.
+  const stray = named.find(
+    (name) => !names.includes(name) && (mcp.length === 0 || hint(name, unnamed) !== ''),
+  );
+  if (stray !== undefined) throw new InputError(unknownTool(where, stray, names));
+  const [missing] = unnamed;
   if (missing !== undefined) {
     throw new InputError(`${where}: tools: the graph also has the tool "${missing}"; add it`);
   }
-  const stray = named.find((name) => !names.includes(name));
-  if (stray !== undefined && mcp.length === 0)
-    throw new InputError(unknownTool(where, stray, names));
   const reserved = named.find((name) => name === 'text' || name === 'capped');
   if (reserved !== undefined) {
     throw new InputError(
@@ -301,5 +309,5 @@ function checkPlans(graph: string, nodes: ReadonlyMap<string, BuiltNode>): void 
 
 function unknownTool(where: string, name: string, known: readonly string[]): string {
   const list = known.length === 0 ? 'it has none' : `its tools are ${known.join(', ')}`;
-  return `${where}: the graph has no tool ${show(name)}; ${list}`;
+  return `${where}: the graph has no tool ${show(name)}${hint(name, known)}; ${list}`;
 }

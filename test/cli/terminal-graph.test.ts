@@ -115,15 +115,18 @@ test.skipIf(!hasTerminal)('a plan at a terminal has a line for each of its actio
   await desk.work([
     planAndExecute({ name: 'planner', instructions: 'Plan.', model: 'script', tools: [add] }),
   ]);
-  const actions = ['one', 'full', 'two'].map((title, at) => ({
-    id: `a${at + 1}`,
-    tool: 'add',
-    arguments: { title },
-  }));
+  const actions: readonly object[] = [
+    ...['one', 'full', 'two'].map((title, at) => ({
+      id: `a${at + 1}`,
+      tool: 'add',
+      arguments: { title },
+    })),
+    { id: 'a4', tool: 'add', arguments: { title: { $ref: 'a2' } } },
+  ];
   desk.script([JSON.stringify({ actions }), 'All done.']);
   const handle = await desk.rig.start({ agent: 'planner', message: 'plan my day' });
   const terminal = await attached(handle.workflowId);
-  await terminal.isShown('0 of 3 actions');
+  await terminal.isShown('0 of 4 actions');
   gate.barrier.release();
   await desk.end(handle);
   expect(await terminal.exit()).toBe(0);
@@ -132,6 +135,7 @@ test.skipIf(!hasTerminal)('a plan at a terminal has a line for each of its actio
     'action a1 · add · done',
     'action a2 · add · failed · tool_error: the day is full',
     'action a3 · add · done',
+    'action a4 · add · skipped · it needs a2, which has failed',
     'node answer · done · 1 model call',
     'node execute · exit some_failed',
     'node needs_approval · exit else',

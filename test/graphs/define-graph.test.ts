@@ -266,7 +266,7 @@ describe('a definition is refused', () => {
       { start: 'a', edges: { a: { done: 'end', capped: 'end' } } },
     ],
     [
-      'graph "mail": node "a": exit "done": unknown node "toString"; expected one of a',
+      'graph "mail": node "a": exit "done": unknown node "toString"; expected one of a, end',
       nodes((k) => ({ a: k.run(idle) })),
       { start: 'a', edges: { a: 'toString' } },
     ],
@@ -293,7 +293,7 @@ describe('a definition is refused', () => {
       { start: 'n0', edges: {} },
     ],
     [
-      'graph "mail": node "a": the graph has no tool "serch"; its tools are search',
+      'graph "mail": node "a": the graph has no tool "serch", did you mean "search"?; its tools are search',
       { ...nodes((k) => ({ a: k.tool({ tool: 'serch' }) })), tools: [search] },
       { start: 'a', edges: { a: 'end' } },
     ],

@@ -1,7 +1,7 @@
 import { itemsText } from '../../core/graph/items.js';
 import { presentRequest } from '../../core/requests/presentation.js';
 import { isClosingText } from '../../core/rules/documents.js';
-import type { ActionProgress } from '../../core/run/details.js';
+import { type ActionProgress, SKIPPED, isSkipped } from '../../core/run/details.js';
 import type { RunState } from '../../core/state/state.js';
 import type { RunStatus } from '../../core/state/status.js';
 import {
@@ -174,8 +174,10 @@ export function actionLine(
   paint: Palette,
 ): string | null {
   if (state !== 'done' && state !== 'failed') return null;
-  const why = message === '' ? '' : ` · ${visible(shorten(message, MAX_MESSAGE))}`;
-  const end = state === 'failed' ? paint.red(`failed${why}`) : state;
+  const skipped = state === 'failed' && isSkipped({ message });
+  const reason = skipped ? message.slice(SKIPPED.length) : message;
+  const why = reason === '' ? '' : ` · ${visible(shorten(reason, MAX_MESSAGE))}`;
+  const end = state === 'failed' ? paint.red(`${skipped ? 'skipped' : 'failed'}${why}`) : state;
   return `${paint.bold(`action ${visible(id)}`)} · ${visible(shown || tool)} · ${end}`;
 }
 

@@ -89,7 +89,17 @@ type ActionState = Pick<ActionProgress, 'state' | 'message'>;
 
 function failedAction(error: JsonObject): ActionState {
   const [type, message] = [textField(error, 'type'), textField(error, 'message')];
-  return { state: 'failed', message: message === '' ? type : `${type}: ${message}` };
+  const isSaid = isSkipped({ message }) && type !== 'denied';
+  const why = isSaid ? message : message === '' ? type : `${type}: ${message}`;
+  return { state: 'failed', message: why };
+}
+
+/** What the message of a call begins with that was not executed, although nothing is wrong with it. */
+export const SKIPPED = 'not executed: ';
+
+/** Whether an action of a plan was skipped, such as after the failure of one that it needs. */
+export function isSkipped({ message = '' }: Pick<ActionProgress, 'message'>): boolean {
+  return message.startsWith(SKIPPED);
 }
 
 /** Returns the state of an action according to the open batch. */

@@ -79,7 +79,7 @@ function invalid(message: string): CheckedArguments {
 
 /** Arguments with unresolved references, checked as far as possible. */
 type PlannedArguments = CheckedArguments & {
-  /** For people: the arguments with a text such as `‹a1: data.id›` in place of each reference. */
+  /** For people: the arguments with a text such as `<a1.data.id>` in place of each reference. */
   readonly described: unknown;
 };
 
@@ -99,7 +99,7 @@ export async function checkPlannedArguments(
   const places = refs.map(({ at }) => at);
   const described = refs.reduce<Json>(
     (before, { ref, path, at }) =>
-      withValueAt(before, at, `‹${path === '' ? ref : `${ref}: ${path}`}›`),
+      withValueAt(before, at, path === '' ? `<${ref}>` : `<${ref}.${path}>`),
     value,
   );
   return { ...(await checkArguments(tool, value, { unknownAt: places })), described };
