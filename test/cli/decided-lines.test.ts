@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { inFlags } from '../../src/cli/input/run-settings.js';
 import { decidedLines } from '../../src/cli/run-view/status-lines.js';
 import { actorText, recordedName } from '../../src/core/state/summaries.js';
 
@@ -38,6 +39,38 @@ test('decisions are in the order of their times', () => {
   ] as const;
   const lines = decidedLines({ decisions }, 70);
   expect(lines.map((line) => line.split('  ')[1]?.trim())).toEqual(['approve r1', 'pause']);
+});
+
+test('a decision says which grant it revoked, and which limits it set', () => {
+  const decisions = [
+    { id: 'd1', what: 'revoke', grant: 'g1', at: 1_000 },
+    { id: 'd2', what: 'setLimits', limits: 'cost-usd=0.5 run.steps=none', at: 2_000 },
+    // An older history does not say it.
+    { id: 'd3', what: 'revoke', at: 3_000 },
+    { id: 'd4', what: 'setLimits', at: 4_000 },
+  ] as const;
+  const lines = decidedLines({ decisions }, 70);
+  expect(lines.map((line) => line.split('  ')[1]?.trim())).toEqual([
+    'revoke g1',
+    'limits cost-usd=0.5 run.steps=none',
+    'revoke',
+    'limits',
+  ]);
+});
+
+test('an error about a limit names it as the option does', () => {
+  const text = [
+    "limits.costUsd: expected at most the agent's 0.5, got 1",
+    "limits.run.wallMs: expected at most the agent's 1 min, got 2 min",
+    'limits: expected an object',
+    'tags[0]: expected a text',
+  ].join('\n');
+  expect(inFlags(text).split('\n')).toEqual([
+    "--limit cost-usd: expected at most the agent's 0.5, got 1",
+    "--limit run.wall: expected at most the agent's 1 min, got 2 min",
+    '--limit: expected an object',
+    '--tag: expected a text',
+  ]);
 });
 
 test('a name that is shown leads to the person who is recorded, and to no one else', () => {

@@ -81,6 +81,7 @@ describe('a request about a limit', () => {
     const set = after(whole, update('setLimits', { steps: 9, run: { steps: null } }, 'l', 9));
     const other = after(whole, update('setLimits', { steps: 9 }, 'l', 9));
     expect(set.work).toEqual([]);
+    expect(set.decisions).toMatchObject([{ what: 'setLimits', limits: 'steps=9 run.steps=none' }]);
     expect(requestOf(other, 'limit').digest).toBe(requestOf(whole, 'limit').digest);
     const asked = whole.work.find(({ name }) => name === 'limit');
     expect(asked?.request).toMatchObject({ limit: { name: 'steps', used: 1, limit: 6 } });

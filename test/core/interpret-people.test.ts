@@ -43,7 +43,9 @@ describe('a decision', () => {
   test('names the interface that has verified its person', () => {
     const both = { by: 'ann', door: 'http' };
     const state = after(start, update('setLimits', { ...both, steps: 3 }, 'u'));
-    expect(state.decisions).toEqual([{ what: 'setLimits', id: 'u', at: 0, ...both }]);
+    expect(state.decisions).toEqual([
+      { what: 'setLimits', id: 'u', at: 0, ...both, limits: 'steps=3' },
+    ]);
     expect(state.config.limits.turn).toEqual({ steps: 3, toolCalls: 200 });
     const nobody = after(start, update('pause', { by: '', door: 'http' }, 'u'));
     expect(nobody.decisions).toEqual([{ what: 'pause', id: 'u', at: 0 }]);

@@ -345,6 +345,12 @@ test('a limit is shown as people write it', () => {
   ]);
 });
 
+test('a limit of time above the one of the agent is shown as a duration', () => {
+  expect(effectiveLimits({ wallMs: 60_000 }, { wallMs: 120_000 })).toBe(
+    "limits.wallMs: expected at most the agent's 1 min, got 2 min; a run may only lower it",
+  );
+});
+
 describe('a sum of money', () => {
   const paid = (costUsd: number, rest: Parameters<typeof config>[0] = {}) =>
     having(

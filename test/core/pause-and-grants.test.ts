@@ -163,7 +163,13 @@ describe('a grant', () => {
   test('allows no further call after it is revoked', () => {
     const revoked = after(done, update('revoke', { grant: 'g1', by: 'ann' }, 'u', 5));
     expect(revoked.grants).toEqual([]);
-    expect(revoked.decisions?.at(-1)).toEqual({ what: 'revoke', id: 'u', at: 5, by: 'ann' });
+    expect(revoked.decisions?.at(-1)).toEqual({
+      what: 'revoke',
+      id: 'u',
+      at: 5,
+      by: 'ann',
+      grant: 'g1',
+    });
     expect(nextAction(runWithCall('put', later, revoked)).type).toBe('raise-requests');
   });
 

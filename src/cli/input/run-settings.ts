@@ -1,3 +1,5 @@
+import { LIMIT_NAMES } from '../../core/definition/definition.js';
+import { limitWord } from '../../core/requests/limit-words.js';
 import type { Limits } from '../../core/definition/definition.js';
 import type { Json } from '../../core/text/json.js';
 import type { RunSettings } from '../../updates/start.js';
@@ -73,7 +75,20 @@ export function inFlags(text: string, others: readonly string[] = []): string {
       const isSame = SAME.includes(field) || others.includes(field);
       const word = FLAGS[field] ?? (isSame ? field : null);
       if (word === null) return whole;
-      return `${dash ?? ''}--${word}${word === 'limit' || word === 'tag' ? '' : rest}`;
+      const part = word === 'limit' ? limitFlag(rest) : word === 'tag' ? '' : rest;
+      return `${dash ?? ''}--${word}${part}`;
     },
   );
+}
+
+/** Returns the limit that a path such as `.run.costUsd` names, as `--limit` takes it: ` run.cost-usd`. */
+function limitFlag(path: string): string {
+  const words = path
+    .split('.')
+    .slice(1)
+    .map((part) => {
+      const name = LIMIT_NAMES.find((one) => one === part);
+      return name === undefined ? part : limitWord(name);
+    });
+  return words.length === 0 ? '' : ` ${words.join('.')}`;
 }

@@ -238,7 +238,7 @@ function deciderText(decision: RecordedDecision): string {
 
 /** Names a decision as the command does, with what it was about. */
 function decisionText(decision: RecordedDecision): string {
-  const { what, turn, call, request, as, actions = [] } = decision;
+  const { what, turn, call, grant, limits, request, as, actions = [] } = decision;
   const about = [request ?? call, request !== undefined && call !== undefined ? `(${call})` : ''];
   switch (what) {
     case 'resolve':
@@ -248,9 +248,9 @@ function decisionText(decision: RecordedDecision): string {
     case 'cancelTurn':
       return `cancel turn ${turn ?? ''}`.trim();
     case 'setLimits':
-      return 'limits';
+      return `limits ${limits ?? ''}`.trim();
     default:
-      return [what, call].filter((part) => part !== undefined).join(' ');
+      return [what, call ?? grant].filter((part) => part !== undefined).join(' ');
   }
 }
 

@@ -200,6 +200,8 @@ const decision = fields<RecordedDecision>({
   door: optional(text),
   turn: optional(count),
   call: optional(text),
+  grant: optional(text),
+  limits: optional(text),
   as: optional(text),
   actions: optional(list(text)),
   request: optional(text),

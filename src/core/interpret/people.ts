@@ -2,8 +2,10 @@ import { findTool } from '../calls/batch.js';
 import type { Limits } from '../definition/definition.js';
 import type { FollowRunResult } from '../guards/recorded.js';
 import type { Ask } from '../input/inbox.js';
+import { checkRecordedLimits } from '../input/limits.js';
 import { actorProblem, actorOf } from '../input/turn-context.js';
 import { askingWork } from '../requests/open-requests.js';
+import { limitsText } from '../requests/limit-words.js';
 import { isAllowed } from '../requests/raise-requests.js';
 import { isLoaded } from '../rules/limits.js';
 import { acceptMessage } from '../run/ask.js';
@@ -132,7 +134,14 @@ function decisionOf(
     ...actorIn(fields),
     ...(what === 'cancelTurn' && { turn: turn.number }),
     ...(what === 'undo' && { call: callToUndo(state, callIn(fields), at)?.call.id ?? '' }),
+    ...(state.config.revised && what === 'revoke' && { grant: textField(fields, 'grant') }),
+    ...(state.config.revised && what === 'setLimits' && limitsSet(limitsIn(fields))),
   };
+}
+
+/** Returns the limits as a decision records them. A history that was written by hand may have others. */
+function limitsSet(limits: Limits): Pick<RecordedDecision, 'limits'> {
+  return checkRecordedLimits(limits, 'limits') === null ? { limits: limitsText(limits) } : {};
 }
 
 function actorIn(fields: Record<string, unknown>): ReturnType<typeof actorOf> {

@@ -1,4 +1,10 @@
-import { LIMITS, type LimitName } from '../definition/definition.js';
+import {
+  LIMITS,
+  LIMIT_NAMES,
+  type LimitName,
+  type LimitSet,
+  type Limits,
+} from '../definition/definition.js';
 import { formatDuration } from '../text/text.js';
 import type { LimitReached } from '../transcript/request.js';
 
@@ -31,4 +37,14 @@ export function limitAmount(name: LimitName, amount: number | null | undefined):
   if (amount === null || amount === undefined) return 'none';
   if (LIMITS[name] === 'time') return formatDuration(amount, { as: 'exact' });
   return String(roundedAmount(name, amount));
+}
+
+/** Returns limits as on the command line, without quotes: `steps=20 run.cost-usd=0.5`. */
+export function limitsText({ run = {}, ...turn }: Limits): string {
+  const words = (limits: LimitSet, scope: '' | 'run.'): readonly string[] =>
+    LIMIT_NAMES.flatMap((name) => {
+      const limit = limits[name];
+      return limit === undefined ? [] : [`${scope}${limitWord(name)}=${limitAmount(name, limit)}`];
+    });
+  return [...words(turn, ''), ...words(run, 'run.')].join(' ');
 }

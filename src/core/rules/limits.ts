@@ -2,6 +2,7 @@ import {
   type AgentDefinition,
   type Budget,
   type BudgetName,
+  LIMITS,
   LIMIT_NAMES,
   type LimitName,
   type LimitSet,
@@ -12,6 +13,7 @@ import type { EffectiveLimits, RunConfig, RunState } from '../state/state.js';
 import { currentDefinition } from '../state/turn-definition.js';
 import { type Spent, inTurn, isRepairing } from '../state/turn.js';
 import { type Json, canonicalJson, sha256Hex } from '../text/json.js';
+import { formatDuration } from '../text/text.js';
 import { type StopReason, type Usage } from '../transcript/outcome.js';
 
 /** The limits of an agent that sets none. */
@@ -62,7 +64,10 @@ function merge(sets: { agent: LimitSet; input: LimitSet; path: string }): LimitS
       requested !== undefined &&
       (requested ?? Infinity) > own
     ) {
-      return `${sets.path}.${name}: expected at most the agent's ${own}, got ${requested ?? 'null (none)'}; a run may only lower it`;
+      const shown = (limit: number): string =>
+        LIMITS[name] === 'time' ? formatDuration(limit, { as: 'exact' }) : String(limit);
+      const got = requested === null ? 'null (none)' : shown(requested);
+      return `${sets.path}.${name}: expected at most the agent's ${shown(own)}, got ${got}; a run may only lower it`;
     }
     const value = requested === undefined ? own : requested;
     if (value !== undefined) merged[name] = value;

@@ -43,6 +43,10 @@ export interface RecordedDecision {
   readonly actions?: readonly string[];
   /** For `resolve` and `undo`: the call's id. */
   readonly call?: string;
+  /** For `revoke`: the grant's id. Absent in older histories. */
+  readonly grant?: string;
+  /** For `setLimits`: what was set, as on the command line: `cost-usd=0.5`. Absent in older histories. */
+  readonly limits?: string;
   /** Why a worker rejected the decision; the request stayed open. */
   readonly refused?: string;
 }
