@@ -41,10 +41,12 @@ export function limitAmount(name: LimitName, amount: number | null | undefined):
 
 /** Returns limits as on the command line, without quotes: `steps=20 run.cost-usd=0.5`. */
 export function limitsText({ run = {}, ...turn }: Limits): string {
-  const words = (limits: LimitSet, scope: '' | 'run.'): readonly string[] =>
-    LIMIT_NAMES.flatMap((name) => {
-      const limit = limits[name];
-      return limit === undefined ? [] : [`${scope}${limitWord(name)}=${limitAmount(name, limit)}`];
-    });
-  return [...words(turn, ''), ...words(run, 'run.')].join(' ');
+  return [...limitTexts(turn, ''), ...limitTexts(run, 'run.')].join(' ');
+}
+
+function limitTexts(limits: LimitSet, scope: '' | 'run.'): readonly string[] {
+  return LIMIT_NAMES.flatMap((name) => {
+    const limit = limits[name];
+    return limit === undefined ? [] : [`${scope}${limitWord(name)}=${limitAmount(name, limit)}`];
+  });
 }
