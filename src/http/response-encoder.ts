@@ -8,7 +8,7 @@ import { createPauseReader } from './response-pauses.js';
 /** The counts of a usage that clients see. */
 type TokenUsage = Pick<Usage, 'inputTokens' | 'outputTokens' | 'cachedTokens' | 'reasoningTokens'>;
 
-/** What is known of a response. `texts`: one for each reply of the model, empty if it has none. */
+/** What is known of a response. `texts`: one for each reply of the model; an empty one is not a message. */
 export interface ResponseState {
   readonly place: ResponsePlace;
   readonly model: string;
@@ -81,7 +81,9 @@ export function toResponse(state: ResponseState) {
   const { place, model, createdAt, texts, calls, outcome, isBackground, previous } = state;
   const usage = place.after === undefined ? (outcome?.usage ?? state.usage) : state.usage;
   const isPaused = calls.length > 0;
-  const messages = texts.map((text, index) => itemOf(place, index, text));
+  const messages = texts.flatMap((text, index) =>
+    text === '' ? [] : [itemOf(place, index, text)],
+  );
   const failure = outcome?.error ?? outcome?.reason ?? '';
   return {
     id: responseId(place),
@@ -151,7 +153,7 @@ function toEvent(type: string, sequence: number, fields: object): ResponseEvent 
   return { type, sequence_number: sequence, ...fields };
 }
 
-/** The replies of a turn as items of a response: one for each, of which the last may be in progress. */
+/** The replies of a turn as items of a response: one for each with a text. The last may be in progress. */
 function replyItems(place: ResponsePlace) {
   const texts: string[] = [];
   /** What was sent of the reply in progress, and what its attempt has written. */
@@ -159,10 +161,12 @@ function replyItems(place: ResponsePlace) {
   let written = '';
   let isOpen = false;
   let isWhole = true;
+  /** How many items have ended. */
+  let count = 0;
 
   const at = () => {
-    const index = texts.length;
-    return { item_id: `msg_${place.turn}_${index}`, output_index: index, content_index: 0 };
+    const id = `msg_${place.turn}_${texts.length}`;
+    return { item_id: id, output_index: count, content_index: 0 };
   };
   const open = (): ResponseEvent[] => {
     if (isOpen) return [];
@@ -170,7 +174,7 @@ function replyItems(place: ResponsePlace) {
     const start = startOf(texts.length);
     const item = itemOf(place, texts.length, null);
     return [
-      toEvent('response.output_item.added', start, { output_index: texts.length, item }),
+      toEvent('response.output_item.added', start, { output_index: count, item }),
       toEvent('response.content_part.added', start + 1, { ...at(), part: partOf('') }),
     ];
   };
@@ -187,17 +191,19 @@ function replyItems(place: ResponsePlace) {
     [written, isWhole] = [text, true];
     const before = [...show(), ...open()];
     const end = startOf(texts.length + 1);
-    const item = { output_index: texts.length, item: itemOf(place, texts.length, text) };
+    const item = { output_index: count, item: itemOf(place, texts.length, text) };
     const events = [
       toEvent('response.output_text.done', end - 4, { ...at(), text, logprobs: [] }),
       toEvent('response.content_part.done', end - 3, { ...at(), part: partOf(text) }),
       toEvent('response.output_item.done', end - 2, item),
     ];
     [shown, written, isOpen] = ['', '', false];
+    count += 1;
     return [...before, ...events];
   };
   return {
     texts,
+    count: () => count,
     write(text: string): ResponseEvent[] {
       written += text;
       return show();
@@ -210,8 +216,10 @@ function replyItems(place: ResponsePlace) {
     lose() {
       isWhole = false;
     },
-    close(text: string): ResponseEvent[] {
-      const events = finish(text);
+    /** Ends a reply, which is an item if it has a text. `hasItem`: also if the text does not count. */
+    close(text: string, hasItem = text !== ''): ResponseEvent[] {
+      const events = hasItem || isOpen ? finish(text) : [];
+      [written, isWhole] = ['', true];
       texts.push(text);
       return events;
     },
@@ -220,15 +228,16 @@ function replyItems(place: ResponsePlace) {
   };
 }
 
-/** Returns the events of the calls with which a response ends. `first`: the place of the first one. */
+/** Returns the events of the calls with which a response ends, after its replies and items so far. */
 function callEvents(
   place: ResponsePlace,
   calls: readonly ToolCall[],
-  first: number,
+  { texts, count }: ReturnType<typeof replyItems>,
 ): readonly ResponseEvent[] {
+  const [replies, items] = [texts.length, count()];
   return calls.flatMap((call, at) => {
-    const index = first + at;
-    const [start, end] = [startOf(index), startOf(index + 1)];
+    const index = items + at;
+    const [start, end] = [startOf(replies + at), startOf(replies + at + 1)];
     const item = callItemOf(place, call, true);
     const about = { item_id: item.id, output_index: index };
     const text = item.arguments;
@@ -265,7 +274,7 @@ function replyEvents(
     case 'model-replied':
       return step.message.turn === turn ? items.close(step.message.text) : [];
     case 'answer-refused':
-      return step.message.turn === turn ? items.close('') : [];
+      return step.message.turn === turn ? items.close('', step.message.text !== '') : [];
     default:
       return [];
   }
@@ -291,7 +300,7 @@ export function responseEncoder(
   });
   const pause = (calls: readonly ToolCall[]): readonly ResponseEvent[] => {
     const before = items.drop();
-    const events = callEvents(place, calls, texts.length);
+    const events = callEvents(place, calls, items);
     last = stateOf(null, calls);
     const sequence = startOf(texts.length + calls.length + 1);
     const response = toResponse(last);
