@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 import { Worker } from 'node:worker_threads';
 import { LRUCache } from 'lru-cache';
 import { type Json, type JsonObject, canonicalJson, sha256Hex } from '../core/text/json.js';
-import { show } from '../core/text/text.js';
+import { type SchemaError, faultText } from './schema-faults.js';
 
 /** The check of one value; `key` identifies the schema, so that the thread compiles it once. */
 interface ThreadJob {
@@ -11,8 +11,10 @@ interface ThreadJob {
   readonly value: Json;
 }
 
-/** `fault`: what is wrong with the value, or null. `unusable`: why the schema cannot be used. */
-type ThreadAnswer = { readonly fault: string | null } | { readonly unusable: string };
+/** `errors`: what is wrong with the value, or null. `unusable`: why the schema cannot be used. */
+type ThreadAnswer =
+  | { readonly errors: readonly SchemaError[] | null }
+  | { readonly unusable: string };
 
 /** The time limit of one check in milliseconds. */
 const CHECK_MS = 5_000;
@@ -26,7 +28,16 @@ const HEAP_MB = 128;
  */
 const THREAD = `
 const { parentPort, workerData } = require('node:worker_threads');
-const { AjvJsonSchemaValidator } = require(workerData.validator);
+const { Ajv, AjvJsonSchemaValidator } = require(workerData.validator);
+// The validator returns only a text, which this method makes of its errors, for all dialects.
+Object.getPrototypeOf(Ajv.prototype).errorsText = (errors) => JSON.stringify(
+  (errors ?? []).slice(0, 50).map(({ instancePath, schemaPath, keyword, params, message }) => ({
+    instancePath: instancePath.slice(0, 500),
+    schemaPath: schemaPath.slice(0, 500),
+    keyword,
+    params: JSON.stringify(params).length > 2000 ? {} : params,
+    message: message.slice(0, 300),
+  })));
 let compiled = new Map();
 function answer({ key, schema, value }) {
   if (!compiled.has(key)) {
@@ -39,7 +50,7 @@ function answer({ key, schema, value }) {
   const { check, unusable } = compiled.get(key);
   if (unusable !== undefined) return { unusable };
   const { valid, errorMessage } = check(value);
-  return { fault: valid ? null : errorMessage.slice(0, 8000) };
+  return { errors: valid ? null : JSON.parse(errorMessage) };
 }
 parentPort.on('message', (job) => {
   let result;
@@ -129,6 +140,7 @@ async function nextMessage(thread: Worker, limitMs: number): Promise<ThreadAnswe
 }
 
 const MAX_UNUSABLE = 200;
+const MAX_FAULT_CHARACTERS = 4_000;
 /**
  * A check that waits longer than this for others is skipped, so a call never waits for many slow
  * schemas.
@@ -143,7 +155,7 @@ let previous: Promise<unknown> = Promise.resolve();
 
 /** The check of a value by a schema. */
 interface SchemaCheck {
-  /** What is wrong with the value, in words for the model; null if it is valid or was not checked. */
+  /** What is wrong with the value, as `place: expected X, got Y`; null if it is valid or was not checked. */
   readonly fault: string | null;
   /** Why this check was skipped, although the schema can be used; absent if it was not skipped. */
   readonly skipped?: string;
@@ -151,7 +163,7 @@ interface SchemaCheck {
 
 /**
  * Checks a value by an untrusted JSON schema of any dialect. If the schema cannot be used, there is
- * no fault. `what` names the value in the fault. The check runs in a thread of its own, which is
+ * no fault. `what` names the whole value in a fault. The check runs in a thread of its own, which is
  * terminated after five seconds or with too much memory. A check that would wait for others for too
  * long is skipped. Never rejects.
  */
@@ -168,27 +180,9 @@ export async function checkOrSkip(
     unusable.set(key, answer.unusable);
     return { fault: null };
   }
-  const faults = answer.fault?.split(/, (?=data\b)/).map((fault) => named(fault, { what, value }));
-  return { fault: faults?.join(', ').slice(0, 4_000) ?? null };
-}
-
-/** Returns a fault such as `data/a must be integer` with the name of the whole, and with the value at `a`. */
-function named(
-  fault: string,
-  { what, value }: { readonly what: string; readonly value: Json },
-): string {
-  const [, path] = /^data(\/[^\s,]+)? must /.exec(fault) ?? [];
-  const text = fault.replace(/^data\b/, () => what);
-  if (path === undefined) return text;
-  let at: unknown = value;
-  for (const key of path.slice(1).split('/')) {
-    const name = key.replaceAll('~1', '/').replaceAll('~0', '~');
-    at =
-      typeof at === 'object' && at !== null && Object.hasOwn(at, name)
-        ? Reflect.get(at, name)
-        : undefined;
-  }
-  return at === undefined || typeof at === 'object' ? text : `${text}, got ${show(at)}`;
+  const { errors } = answer;
+  const fault = errors === null ? null : faultText(errors, { schema, value, what });
+  return { fault: fault?.slice(0, MAX_FAULT_CHARACTERS) ?? null };
 }
 
 /** Returns the fault that `checkOrSkip` finds; null also for a check that was skipped. */

@@ -265,6 +265,10 @@ test('an edit waits for its check, and fails if that refuses it', async () => {
       's',
     ),
   );
+  const long = Object.fromEntries([1, 2, 3, 4].map((at) => [`${'x'.repeat(50)}${at}`, at]));
+  await expect(decide(edit, { ...given, arguments: { euros: 70, ...long } })).rejects.toThrow(
+    /x4"; expected one of euros\. See: /,
+  );
   const { code, stdout } = await decide(
     edit,
     { ...given, arguments: { euros: 70 } },

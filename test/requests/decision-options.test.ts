@@ -264,11 +264,11 @@ describe('the prompt', () => {
     );
     expect(asked[0]).toBe('region (text, required) [one of "north", "south"; default "north"]:');
     expect(notes).toEqual([
-      'region must be equal to one of the allowed values',
+      'region: expected one of "north", "south", got "west"',
       'expected a value: the field is required',
       'expected a number',
-      'count must be integer',
-      'count must be >= 2',
+      'count: expected an integer, got 2.5',
+      'count: expected an integer of at least 2, got 1',
       'expected yes or no',
     ]);
   });

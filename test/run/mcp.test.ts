@@ -160,7 +160,7 @@ describe('tools of an MCP server over stdio', () => {
     );
     const [ok, wrong] = results(ended);
     expect(ok).toBe('{"title":"b"}');
-    expect(wrong).toContain('the arguments/title must be string, got 7');
+    expect(wrong).toContain('title: expected a string, got 7');
     const calls = seen(files.ledger).slice(before);
     expect(calls.map(({ args }) => args)).toEqual([{ title: 'b' }]);
     expect(calls[0]?.key).toMatch(/^[0-9a-f]{64}$/);

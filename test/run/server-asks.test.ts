@@ -123,7 +123,7 @@ describe('an MCP server that asks before it acts', () => {
       decisions.some((one) => one.refused !== undefined),
     );
     expect(refused.decisions?.at(-1)?.refused).toContain(
-      'result: it does not fit the form: the answer/confirm must be boolean, got "perhaps". The fields are:\n- confirm (',
+      'result: confirm: expected true or false, got "perhaps". The fields are:\n- confirm (',
     );
     expect(refused.decisions?.at(-1)?.refused).toContain('confirm (true or false, required)');
     await decide(handle, { as: 'answer', result: { confirm: true, regoin: 'south' } });

@@ -165,7 +165,7 @@ async function checkServerAnswer({
     return refusedResult(`it could not be checked now, because ${skipped}; try again`);
   }
   if (fault === null) return { ok: true, answer: { action: 'accept', content } };
-  return refused(`it does not fit the form: ${fault}.`);
+  return refused(`${fault}.`);
 }
 
 /**

@@ -163,7 +163,7 @@ async function askUntilDecided(
     );
     if (refused === null) return;
     context.note(
-      `The decision was not accepted: ${visible(inOfferedWords(runnableText(context, inOneLine(refused)), prompted.request))}`,
+      `The decision was not accepted: ${visibleMessage(inOfferedWords(runnableText(context, inOneLine(refused)), prompted.request))}`,
     );
   }
 }

@@ -5,7 +5,7 @@ import { SHOWN_DIGITS, commandLine, decidingCommand } from '../../core/requests/
 import { inOneLine } from '../../core/requests/presentation.js';
 import { contentProblem } from '../../core/requests/refusal.js';
 import { isUndoing } from '../../core/requests/undo-text.js';
-import { visible } from '../../core/state/summaries.js';
+import { visible, visibleMessage } from '../../core/state/summaries.js';
 import type {
   Decision,
   DecisionKind,
@@ -275,7 +275,7 @@ async function isChecked(
   if (refused === null) return true;
   const see = await nextCommandFor(context, run, ['inbox', run.id, request.id]);
   throw new Error(
-    `the decision about request ${visible(request.id)} is refused, and it is still open: ${visible(inOneLine(refused))}. See: ${see}`,
+    `the decision about request ${visible(request.id)} is refused, and it is still open: ${visibleMessage(inOneLine(refused))}. See: ${see}`,
   );
 }
 
