@@ -124,7 +124,7 @@ export function listedRequests(pending: readonly Request[]): readonly Request[] 
 function fixedWith(pending: readonly Request[], first: string): readonly Request[] {
   return pending.map((request) => ({
     ...request,
-    fix: `${first}; then call decide with request "${request.id}", its digest, and as: ${request.decisions.join(', ')}`,
+    fix: `${first}; then call decide with request "${request.id}", its digest, and as: ${request.decisions.join(', ')}${request.form === undefined ? '' : '; the `result` of an answer is an object with the fields of `form`'}`,
   }));
 }
 

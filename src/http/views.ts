@@ -6,8 +6,9 @@ import { LIMIT_NAMES, type LimitSet, type Limits } from '../core/definition/defi
 import { commandLine } from '../core/requests/commands.js';
 import { limitAmount, limitOption } from '../core/requests/limit-words.js';
 import { presentRequest } from '../core/requests/presentation.js';
+import { formLines } from '../core/requests/server-ask.js';
 import { effectiveLimits } from '../core/rules/limits.js';
-import { visible } from '../core/state/summaries.js';
+import { visible, visibleMessage } from '../core/state/summaries.js';
 import { type JsonObject, isJsonObject, isObject, parseJson } from '../core/text/json.js';
 import { escapeArguments, headOf, printable } from '../core/text/text.js';
 import type { Request } from '../core/transcript/request.js';
@@ -214,6 +215,11 @@ export const pendingAnswer = z
       call: z.string().nullable(),
       tool: z.string().nullable(),
       shown: z.string().describe('what it is about, in one line; of a plan, each action'),
+      fields: z
+        .array(z.string())
+        .optional()
+        .describe("of an MCP server's form: what each field of the answer takes, in its words"),
+      url: z.string().optional().describe('the address that an MCP server asks a person to open'),
       fix: z.string(),
     }),
   )
@@ -228,12 +234,21 @@ export function toPending(
   request: Request,
   runnable: Runnable,
 ): z.infer<typeof pendingAnswer>[number] {
-  const { id, kind, call = null, tool = null, fix } = request;
+  const { id, kind, call = null, tool = null, form, url, fix } = request;
   const shown =
     kind === 'plan'
       ? cut(request.shown, runnable(fullCommand(run, request)), MAX_ACTIONS)
       : visible(presentRequest(request).headline);
-  return { request: id, kind, call, tool, shown, fix };
+  return {
+    request: id,
+    kind,
+    call,
+    tool,
+    shown,
+    ...(form && { fields: formLines(form).map(visibleMessage) }),
+    ...(url !== undefined && { url }),
+    fix,
+  };
 }
 
 /** The maximum length of the arguments of one request that a model reads, in UTF-16 units. */

@@ -163,7 +163,7 @@ function sizeText(keyword: string, limit: unknown): string {
 }
 
 function sizeOf(value: unknown): string {
-  if (typeof value === 'string') return String([...value].length);
+  if (typeof value === 'string') return String(Array.from(value).length);
   return String(
     isObject(value) ? Object.keys(value).length : Array.isArray(value) ? value.length : 0,
   );

@@ -1,5 +1,14 @@
 import { describe, expect, test } from 'vitest';
-import { fieldNames, formLines, hostOf, withDefaults } from '../../src/core/requests/server-ask.js';
+import {
+  exampleAnswer,
+  fieldNames,
+  formLines,
+  hostOf,
+  unwrittenField,
+  withDefaults,
+} from '../../src/core/requests/server-ask.js';
+import type { Json, JsonObject } from '../../src/core/text/json.js';
+import { checkBySchema } from '../../src/output/schema-check.js';
 import { InputRequired, readInputRequired } from '../../src/mcp/input-required.js';
 import { learnSecrets } from '../../src/secrets/known.js';
 import { ToolError } from '../../src/tools/errors.js';
@@ -105,6 +114,68 @@ test('each kind of field is shown with its choices, bounds, and default', () => 
     [],
     {},
   ]);
+});
+
+/** Returns a form whose fields are all required. */
+const needing = (properties: JsonObject) => ({
+  type: 'object',
+  properties,
+  required: Object.keys(properties),
+});
+
+describe('the answer in a printed command', () => {
+  test.each<[JsonObject, Json]>([
+    [{ type: 'boolean' }, true],
+    [{ type: 'boolean', default: false }, false],
+    [{ type: 'integer' }, 1],
+    [{ type: 'integer', minimum: 2.5 }, 3],
+    [{ type: 'integer', exclusiveMaximum: 0 }, -1],
+    [{ type: 'integer', multipleOf: 5, minimum: 7 }, 10],
+    [{ type: 'number', exclusiveMinimum: 0, exclusiveMaximum: 1 }, 0.5],
+    [{ type: 'string', enum: ['a', 'b'] }, 'a'],
+    [{ type: 'string', oneOf: [{ const: 'n', title: 'North' }] }, 'n'],
+    [{ const: 7 }, 7],
+    [{ type: 'array', items: { enum: ['p', 'q', 'r'] }, minItems: 2 }, ['p', 'q']],
+    [{ type: 'array', items: { type: 'string' }, default: ['x'] }, ['x']],
+  ])('has for %j what the form takes: %j', async (field, value) => {
+    const asks = needing({ f: field });
+    const answer: JsonObject = JSON.parse(exampleAnswer(asks) ?? '');
+    expect(answer).toEqual({ f: value });
+    expect(await checkBySchema(asks, answer)).toBeNull();
+    expect(unwrittenField(answer, asks)).toBeUndefined();
+  });
+
+  test.each<[JsonObject, Json]>([
+    [{ type: 'string' }, 'TEXT'],
+    [{ type: 'string', format: 'date' }, 'TEXT'],
+    [{ type: 'array', items: { type: 'string' } }, ['TEXT']],
+    [{ type: 'integer', minimum: 2, maximum: 1 }, 'TEXT'],
+    [{}, 'TEXT'],
+  ])('has for %j a word that is refused until a person has replaced it', (field, value) => {
+    const asks = needing({ f: field });
+    expect(JSON.parse(exampleAnswer(asks) ?? '')).toEqual({ f: value });
+    expect(unwrittenField({ f: value }, asks)).toBe('f');
+    expect(unwrittenField({ f: 'Ada' }, asks)).toBeUndefined();
+  });
+
+  test('takes the word from a form that offers it', () => {
+    expect(unwrittenField({ f: 'TEXT' }, needing({ f: { enum: ['TEXT'] } }))).toBeUndefined();
+  });
+
+  test('leaves out optional fields, then those with a default, and is none if it is still too long', () => {
+    const long = 'x'.repeat(300);
+    const optional = { type: 'object', properties: { a: { type: 'string' } } };
+    expect(exampleAnswer(optional)).toBe('{"a":"TEXT"}');
+    const some = { ...optional, properties: { ...optional.properties, b: { default: 2 } } };
+    expect(exampleAnswer(some)).toBe('{"b":2}');
+    expect(exampleAnswer({ type: 'object' })).toBe('{}');
+    const both = needing({ a: { default: long }, b: { type: 'integer' } });
+    expect(exampleAnswer(both)).toBe('{"b":1}');
+    expect(exampleAnswer(needing({ a: { enum: [long] } }))).toBeNull();
+    expect(exampleAnswer(needing({ 'a\u202e': { type: 'integer' } }))).toBe(
+      String.raw`{"a\u202e":1}`,
+    );
+  });
 });
 
 test.each([

@@ -5,11 +5,17 @@ import { decidingCommands } from '../../src/core/requests/commands.js';
 import { requestLines } from '../../src/cli/requests/request-lines.js';
 import { wrapped } from '../../src/cli/format/format.js';
 import { shellLine } from '../../src/core/text/text.js';
+import { askRequest } from '../../src/core/requests/server-ask.js';
 import { toRequest, requestMemo } from '../../src/core/requests/open-requests.js';
 import { presentRequest } from '../../src/core/requests/presentation.js';
 import { shownToModel, toPending } from '../../src/http/views.js';
 import { visible } from '../../src/core/state/summaries.js';
-import { OFFERED, type RaisedRequest, type Request } from '../../src/core/transcript/request.js';
+import {
+  OFFERED,
+  type RaisedRequest,
+  type Request,
+  type ServerAsk,
+} from '../../src/core/transcript/request.js';
 import { releaseReadyCalls } from '../../src/core/plan/plan-batch.js';
 import { readChoice, readPlain, wordsOf } from '../../src/cli/requests/prompt.js';
 import { type Plan, planValue } from '../../src/core/plan/plan.js';
@@ -79,6 +85,16 @@ const refund = {
   summary: 'refund 60 € to order 17',
 };
 
+const FORM = {
+  type: 'object',
+  properties: {
+    seats: { type: 'integer', title: 'How many seats', minimum: 1, default: 1 },
+    confirm: { type: 'boolean', title: 'Really book' },
+    name: { type: 'string', title: 'Who travels' },
+  },
+  required: ['seats', 'confirm', 'name'],
+};
+
 const REQUESTS: Readonly<Record<string, Request>> = {
   approval: asked({ kind: 'approval', why: 'rule: ask put where euros over 50' }, refund),
   question: asked(
@@ -117,7 +133,23 @@ const REQUESTS: Readonly<Record<string, Request>> = {
     refund,
   ),
   client_tool: asked({ kind: 'client_tool', why: 'the caller executes it' }, refund),
+  form: askedByServer({ form: FORM }),
+  address: askedByServer({ url: 'https://pay.example/1' }),
 };
+
+/** Returns the request of a call whose MCP server asks for something first. */
+function askedByServer(ask: Pick<ServerAsk, 'form' | 'url'>): Request {
+  const mcp = { server: 'travel', tool: 'book', hash: 'h' };
+  const tools = [toolDefinition('put', 'once', { mcp })];
+  const state = runWithCall('put', { arguments: '{"city":"Oslo"}' }, begun(config({ tools })));
+  const asks = [{ key: 'k', message: 'Book a train to Oslo?', ...ask }];
+  const about = { asks, answers: [], rounds: 1 };
+  const [tool] = tools;
+  if (tool === undefined) throw new Error('no tool');
+  const request = { id: 'r1', ...askRequest(about, { tool, at: 1_000_000 }) };
+  const work = { name: ID, phase: 'waiting', key: 'key-1', request, asked: about };
+  return toRequest({ ...state, firstRunId: 'f' }, work as never, RUN);
+}
 
 const WIDTHS = [40, 80, 120];
 
@@ -168,7 +200,9 @@ function seen(request: Request, width: number): string {
   };
   for (const [name, lines] of Object.entries(parts).slice(0, 3)) {
     // The words of a command stay whole.
-    const wide = lines.filter((line) => stringWidth(line) > width && !/[0-9a-f]{32}/.test(line));
+    const wide = lines.filter(
+      (line) => stringWidth(line) > width && !/[0-9a-f]{32}|^ *'\{/.test(line),
+    );
     expect({ name, wide }).toEqual({ name, wide: [] });
   }
   return Object.entries(parts)
@@ -224,6 +258,25 @@ describe('what people see of a request', () => {
     expect(texts[1]).toContain('perdure answer desk-1 r1 yes --digest');
     expect(texts[1]).toContain('the graph asks at node sure: Send 3 mails to ann?\n');
     for (const text of texts) expect(text).not.toMatch(/\{"?question|keyed|node:sure/);
+  });
+
+  test('that a server asks has the fields of its form and the arguments of the call in every place', () => {
+    const request = REQUESTS['form'] ?? asked({ kind: 'question', why: '' });
+    const { notice } = presentRequest(request);
+    expect(notice).toMatch(/^> seats \(integer, required\)[^]*\ncity: "Oslo"$/m);
+    const lines = seen(request, 120);
+    expect(lines).toContain(`--result '{"seats":1,"confirm":true,"name":"TEXT"}'`);
+    const { fields } = toPending(RUN, request, asGiven);
+    expect(fields).toEqual([
+      'seats (integer, required): How many seats [at least 1; default 1]',
+      'confirm (true or false, required): Really book',
+      'name (text, required): Who travels',
+    ]);
+    const view = { run: RUN, request, unreadable: null, commands: [], whole: 'x' };
+    const shown = requestLines(view, { width: 120, full: false, now: NOW });
+    expect(shown.filter((line) => line.includes('asks before it executes'))).toHaveLength(1);
+    const address = REQUESTS['address'] ?? request;
+    expect(toPending(RUN, address, asGiven).url).toBe('https://pay.example/1');
   });
 
   test('shows the value that a reference stood for, not the description made before', () => {

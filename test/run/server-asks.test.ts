@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import type { WorkflowHandle } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
+import { answer } from '../../src/cli/commands/approve.js';
 import { requestLines } from '../../src/cli/requests/request-lines.js';
 import { decidingCommands } from '../../src/core/requests/commands.js';
 import { requestView } from '../../src/http/views.js';
@@ -15,6 +16,7 @@ import { callsIn, serveAsking } from '../support/asking-server.js';
 import { childScript } from '../support/child-script.js';
 import { asking, decide, statusOf } from '../support/conversation.js';
 import { createMemoryRig } from '../support/memory-rig.js';
+import { runInProcess } from '../support/in-process.js';
 import type { Rig } from '../support/rig.js';
 import { statusWhere } from '../support/status-where.js';
 
@@ -91,7 +93,9 @@ describe('an MCP server that asks before it acts', () => {
       decisions: ['answer', 'deny', 'abandon'],
       why: 'MCP server "shop" asks before it executes shop__deploy',
       expiresAt: null,
-      fix: expect.stringMatching(/^perdure answer \S+ r1 --digest [0-9a-f]{12} --result JSON$/),
+      fix: expect.stringMatching(
+        /^perdure answer \S+ r1 --digest [0-9a-f]{12} --result '\{"confirm":true,"region":"north"\}'$/,
+      ),
     });
     expect(request.shown).toBe(
       [
@@ -144,6 +148,21 @@ describe('an MCP server that asks before it acts', () => {
       expect.objectContaining({ answers: {}, acted: false }),
       expect.objectContaining({ answers: { sure: sent }, acted: true }),
     ]);
+  });
+
+  test('gets no answer in which the command still has its placeholder', async () => {
+    const handle = await start('forever');
+    const { fix, digest } = await asked(handle);
+    expect(fix).toContain(`--result '{"name":"TEXT"}'`);
+    const given = { id: handle.workflowId, request: 'r1', digest, text: [] };
+    const place = { client: rig.client, home: folder };
+    await expect(
+      runInProcess(answer, { ...given, result: { name: 'TEXT' } }, place),
+    ).rejects.toThrow(
+      '--result.name: expected your own words, got TEXT, which stands for them in a printed command; replace it',
+    );
+    expect((await statusOf(handle)).decisions ?? []).toEqual([]);
+    await handle.cancel();
   });
 
   test.each([

@@ -1,8 +1,9 @@
 import { predicateMisfit } from '../../core/definition/predicate-misfit.js';
 import { type Predicate, predicateProblem } from '../../core/definition/predicate.js';
 import { SHOWN_DIGITS, isYesOrNo } from '../../core/requests/commands.js';
+import { unwrittenField } from '../../core/requests/server-ask.js';
 import { visible } from '../../core/state/summaries.js';
-import { type Json, isObject } from '../../core/text/json.js';
+import { type Json, isJsonObject, isObject } from '../../core/text/json.js';
 import { readRefusal, reasonOfNo } from '../../core/text/refusal-words.js';
 import { show } from '../../core/text/text.js';
 import type { RequestedGrant } from '../../core/transcript/request.js';
@@ -192,8 +193,12 @@ export const answer: Command<AnswerCommandOptions> = {
   async run(context, { text, result, ...given }) {
     const what = { as: 'answer', command: 'answer', result: resultOf(text, result) } as const;
     const words = text.join(' ');
-    const check = async (opened: OpenedRequest): Promise<void> =>
+    const check = async (opened: OpenedRequest): Promise<void> => {
+      const { form } = opened.request;
+      const unwritten = form && isJsonObject(result) ? unwrittenField(result, form) : undefined;
+      if (unwritten !== undefined) checkWritten(`--result.${visible(unwritten)}`, 'TEXT');
       await checkRefusal(context, opened, { words, by: given.by });
+    };
     return await submitDecision(context, { ...given, ...what, check });
   },
 };

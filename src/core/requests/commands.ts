@@ -6,6 +6,7 @@ import { nodeOfCall, nodeOfCallId } from '../state/turn-definition.js';
 import { shellLine } from '../text/text.js';
 import type { DecisionKind, Request } from '../transcript/request.js';
 import { limitWords } from './limit-words.js';
+import { exampleAnswer } from './server-ask.js';
 import { isUndoing } from './undo-text.js';
 
 /** Number of hex digits of a digest in a command, which compares them with the whole digest. */
@@ -265,7 +266,7 @@ function callerOf({ call = '' }: Decided): 'graph' | 'model' {
 }
 
 /** Returns the command for one decision about what an MCP server asks. */
-function askCommand(run: string, { id, digest, url }: Decided, as: DecisionKind): RunCommand {
+function askCommand(run: string, { id, digest, url, form }: Decided, as: DecisionKind): RunCommand {
   const seen = ['--digest', digest.slice(0, SHOWN_DIGITS)];
   if (as === 'deny') {
     return { words: ['deny', run, id, ...seen], purpose: 'decline; the server is told so' };
@@ -276,8 +277,8 @@ function askCommand(run: string, { id, digest, url }: Decided, as: DecisionKind)
   }
   return url === undefined
     ? {
-        words: ['answer', run, id, ...seen, '--result', 'JSON'],
-        purpose: 'send these fields to the server',
+        words: ['answer', run, id, ...seen, '--result', exampleAnswer(form ?? {}) ?? 'JSON'],
+        purpose: 'send your values of these fields to the server',
       }
     : {
         words: ['answer', run, id, 'done', ...seen],

@@ -236,7 +236,7 @@ interface RequestNote {
   readonly kind: Request['kind'];
   readonly tool?: string;
   readonly digest: string;
-  /** At most 300 characters; of a plan, at most 900. */
+  /** At most 300 characters; of a plan, and of what an MCP server asks, at most 900. */
   readonly shown: string;
   /** Unix time in ms. */
   readonly raisedAt: number;

@@ -56,18 +56,18 @@ export function presentRequest(
   request: Presented,
   formatTime?: (at: number) => string,
 ): Presentation {
-  const { kind, shown, summary, question = '', arguments: given = '' } = request;
+  const { kind, shown, summary, question = '', arguments: given = '', server } = request;
   const actions = kind === 'plan' ? shownActions(given) : null;
   const [title = ''] = shown.split('\n');
   const more = kind === 'question' ? printedLine(question) : summary;
   const line = more === undefined ? withPairs(title, request) : `${title}: ${more}`;
   return {
     headline: actions === null ? line : planTitle(actions),
-    notice: actions === null ? noticeText(shown) : briefPlan(actions, MAX_PLAN_CHARACTERS),
+    notice: actions === null ? noticeOf(request) : briefPlan(actions, MAX_LONG_NOTICE),
     asksFor: `${isUndoing(request) ? ASKED_UNDO : ASKED[kind]}${request.checking ? ' (a decision is being checked)' : ''}`,
-    // A question is quoted with who asks.
+    // A question of a graph is quoted with who asks, and the reason of a server's says who asks.
     what:
-      kind === 'plan' || isYesOrNo({ kind, tool: request.tool ?? '' })
+      kind === 'plan' || server !== undefined || isYesOrNo({ kind, tool: request.tool ?? '' })
         ? []
         : whatFields(headlineOf(summary ?? title) + wholeRun(request), request, formatTime),
     tool: toolFields(request),
@@ -211,11 +211,16 @@ function quotesOf(request: Presented): readonly Quote[] {
 }
 
 const MAX_NOTICE_CHARACTERS = 300;
-const MAX_PLAN_CHARACTERS = 900;
+/** Of a plan, and of a server's form, after which the call and its arguments follow. */
+const MAX_LONG_NOTICE = 900;
 
 /** Returns the beginning of a text of a request for an inbox or a notice; `…` marks a cut. */
 export function noticeText(text: string): string {
   return shorten(text, MAX_NOTICE_CHARACTERS);
+}
+
+function noticeOf({ shown, server }: Presented): string {
+  return server === undefined ? noticeText(shown) : shorten(shown, MAX_LONG_NOTICE);
 }
 
 /** Returns the text of a request to raise a limit. */

@@ -1,7 +1,7 @@
 import type { ToolDefinition } from '../definition/tool-definition.js';
 import type { CallWork } from '../state/work.js';
-import { type Json, type JsonObject, isJsonObject, isObject } from '../text/json.js';
-import { formatCount } from '../text/text.js';
+import { type Json, type JsonObject, isJsonObject } from '../text/json.js';
+import { escapeJson, formatCount } from '../text/text.js';
 import type { AskedByServer, NewRequest, ServerAsk } from '../transcript/request.js';
 
 /** Returns the first ask without an answer; undefined if all have one. */
@@ -117,14 +117,23 @@ function typeOf(field: JsonObject): string {
 function choices(field: JsonObject): string {
   const { items } = field;
   const each = field['type'] === 'array' && isJsonObject(items) ? items : field;
-  const titled = [each['oneOf'], each['anyOf']].find(isList);
-  const names = isList(each['enumNames']) ? each['enumNames'] : [];
-  const values = isList(each['enum'])
-    ? each['enum'].map((value, at) => choice(value, names[at]))
-    : (titled ?? []).flatMap((one) =>
-        isObject(one) && one['const'] !== undefined ? [choice(one['const'], one['title'])] : [],
-      );
-  return values.length === 0 ? '' : `one of ${values.join(', ')}`;
+  const shown = choicesOf(each).map(({ value, title }) => choice(value, title));
+  return shown.length === 0 ? '' : `one of ${shown.join(', ')}`;
+}
+
+/** Returns the values that a schema lists, with their titles; empty if it takes others. */
+function choicesOf(
+  schema: JsonObject,
+): readonly { readonly value: Json; readonly title: Json | undefined }[] {
+  const names = isList(schema['enumNames']) ? schema['enumNames'] : [];
+  const values = schema['enum'];
+  if (isList(values)) return values.map((value, at) => ({ value, title: names[at] }));
+  const titled = [schema['oneOf'], schema['anyOf']].find(isList) ?? [];
+  return titled.flatMap((one) =>
+    isJsonObject(one) && one['const'] !== undefined
+      ? [{ value: one['const'], title: one['title'] }]
+      : [],
+  );
 }
 
 function choice(value: unknown, title: unknown): string {
@@ -152,4 +161,90 @@ function bound(word: string, value: Json | undefined, noun: string): string {
 function defaultOf(field: JsonObject): string {
   const value = field['default'];
   return value === undefined ? '' : `default ${JSON.stringify(value)}`;
+}
+
+/** Stands for the words of a person in a printed command, which is refused with it. */
+const OWN_WORDS = 'TEXT';
+
+/** The longest answer in a command, in UTF-16 units. */
+const MAX_EXAMPLE = 300;
+
+/**
+ * Returns an answer to a form as JSON for a command, ready to be edited: the defaults, values that the form
+ * takes, and `TEXT` for words. Optional fields without a default are left out if there are others; if it is
+ * too long, so are all with a default. Null if it is still too long.
+ */
+export function exampleAnswer({ properties, required }: JsonObject): string | null {
+  const needed: readonly Json[] = isList(required) ? required : [];
+  const fields = Object.entries(isJsonObject(properties) ? properties : {}).map(
+    ([name, schema]) => ({ name, field: isJsonObject(schema) ? schema : {} }),
+  );
+  const isOpen = ({ field }: (typeof fields)[number]): boolean => field['default'] === undefined;
+  const wanted = fields.filter((one) => !isOpen(one) || needed.includes(one.name));
+  const shown = wanted.length === 0 ? fields : wanted;
+  const texts = [shown, shown.filter(isOpen)].map((each) =>
+    escapeJson(
+      JSON.stringify(Object.fromEntries(each.map(({ name, field }) => [name, exampleOf(field)]))),
+    ),
+  );
+  return texts.find(({ length }) => length <= MAX_EXAMPLE) ?? null;
+}
+
+/** Returns the field of an answer that still has the placeholder of a printed command, if one does. */
+export function unwrittenField(given: JsonObject, { properties }: JsonObject): string | undefined {
+  const schemas = isJsonObject(properties) ? properties : {};
+  const isUnwritten = ([name, value]: readonly [string, Json | undefined]): boolean => {
+    const schema = schemas[name];
+    const isFree = !isJsonObject(schema) || !JSON.stringify(schema).includes(`"${OWN_WORDS}"`);
+    return isFree && (value === OWN_WORDS || (isList(value) && value.includes(OWN_WORDS)));
+  };
+  return Object.entries(given).find(isUnwritten)?.[0];
+}
+
+function exampleOf(field: JsonObject): Json {
+  const { default: given, const: only, type, items, minItems } = field;
+  if (given !== undefined) return given;
+  if (only !== undefined) return only;
+  const [first] = choicesOf(field);
+  if (first !== undefined) return first.value;
+  switch (isList(type) ? type[0] : type) {
+    case 'boolean':
+      return true;
+    case 'integer':
+    case 'number':
+      return exampleNumber(field) ?? OWN_WORDS;
+    case 'array': {
+      const values = choicesOf(isJsonObject(items) ? items : {}).map(({ value }) => value);
+      const least = typeof minItems === 'number' ? Math.max(1, minItems) : 1;
+      return values.length === 0 ? [OWN_WORDS] : values.slice(0, least);
+    }
+    default:
+      return OWN_WORDS;
+  }
+}
+
+/** Returns a number that a field takes, 1 if it does; undefined if none is found. */
+function exampleNumber(field: JsonObject): number | undefined {
+  const limit = (name: string, otherwise: number): number => {
+    const value = field[name];
+    return typeof value === 'number' ? value : otherwise;
+  };
+  const [least, most] = [limit('minimum', -Infinity), limit('maximum', Infinity)];
+  const [above, below] = [
+    limit('exclusiveMinimum', -Infinity),
+    limit('exclusiveMaximum', Infinity),
+  ];
+  const step = limit('multipleOf', field['type'] === 'integer' ? 1 : 0);
+  const [low, high] = [Math.max(least, above), Math.min(most, below)];
+  const near = [low, low + 1, high, high - 1, (low + high) / 2];
+  return [1, ...near, ...near.map((one) => Math.ceil(one / step) * step)].find(
+    (one) =>
+      Number.isFinite(one) &&
+      one >= least &&
+      one <= most &&
+      one > above &&
+      one < below &&
+      (step === 0 || Number.isInteger(one / step)) &&
+      (field['type'] !== 'integer' || Number.isInteger(one)),
+  );
 }
