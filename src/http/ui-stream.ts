@@ -139,11 +139,10 @@ function readChat(body: unknown): { readonly chat: string; readonly meaning: Mea
   }
   const { id: chat } = read.data;
   if (last.role === 'user') return { chat, meaning: readMessage(last, `messages[${at}]`) };
-  const approvals = last.parts.flatMap(({ approval }) => {
-    const [, request, digest] = /^(r[1-9]\d{0,8})\.([0-9a-f]{64})$/.exec(approval?.id ?? '') ?? [];
-    if (approval?.approved === undefined || request === undefined || digest === undefined)
-      return [];
-    return [{ request, digest, approved: approval.approved, reason: approval.reason }];
+  const approvals = last.parts.flatMap(({ approval }, index) => {
+    if (approval?.approved === undefined) return [];
+    const { id, approved, reason } = approval;
+    return [{ ...readApprovalId(id, `messages[${at}].parts[${index}]`), approved, reason }];
   });
   if (last.role === 'assistant' && approvals.length > 0) {
     const calls = last.parts.flatMap(({ toolCallId }) => toolCallId ?? []);
@@ -153,6 +152,15 @@ function readChat(body: unknown): { readonly chat: string; readonly meaning: Mea
   }
   throw new InputError(
     `messages: expected a last message of the user, or one with answers to approvals, got one with the role ${show(last.role)}`,
+  );
+}
+
+/** Reads the id of an approval. Throws an `InputError` if it is not one that a stream has. */
+function readApprovalId(id: string, path: string): Pick<Approval, 'request' | 'digest'> {
+  const [, request, digest] = /^(r[1-9]\d{0,8})\.([0-9a-f]{64})$/.exec(id) ?? [];
+  if (request !== undefined && digest !== undefined) return { request, digest };
+  throw new InputError(
+    `${path}.approval.id: expected a request and its digest, as in r1.<64 hex digits>, got ${show(id)}; give the id of the part that asks`,
   );
 }
 

@@ -319,6 +319,10 @@ test('a chat or thread with a wrong message begins no run', async () => {
   );
   const approval = { id: `r1.${'a'.repeat(64)}`, approved: true };
   const answer = { id: 'turn-1', role: 'assistant', parts: [{ type: 'x', approval }] };
+  const short = { ...answer, parts: [{ type: 'x', approval: { id: 'r1.00', approved: true } }] };
+  expect(await chat(short)).toBe(
+    'messages[0].parts[0].approval.id: expected a request and its digest, as in r1.<64 hex digits>, got "r1.00"; give the id of the part that asks',
+  );
   const unknown = await desk.send('/v1/ui/desk', { body: { id: 'none', messages: [answer] } });
   expect(unknown.body.error.message).toBe('id: there is no chat "none" with agent "desk"');
   const thread = async (message: object) =>
