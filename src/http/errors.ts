@@ -12,6 +12,7 @@ import {
 } from '../core/errors.js';
 import { withProgram } from '../core/requests/commands.js';
 import { printable, shorten } from '../core/text/text.js';
+import { REFUSAL_CODES } from '../core/transcript/request.js';
 import { redactMessage } from '../secrets/redact.js';
 import { isUnanswered } from '../temporal/grpc.js';
 import { likelyMeant } from '../validation/check-options.js';
@@ -116,17 +117,17 @@ export function errorAnswer(error: unknown): ErrorAnswer {
   if (InputError.isInstance(error)) return answer(400, told);
   if (IdTakenError.isInstance(error)) return answer(409, told, NO_RETRY);
   if (RefusedError.isInstance(error)) {
-    if (error.reason === RUN_ENDED) return answer(409, { ...told, code: RUN_ENDED }, NO_RETRY);
-    return answer(409, { ...told, ...(error.reason && { reason: error.reason }) }, NO_RETRY);
+    const { reason } = error;
+    const refused = { ...told, code: (reason && REFUSAL_CODES[reason]) ?? code };
+    // The code says it all.
+    const isNamed = reason === null || reason === 'run_ended';
+    return answer(409, isNamed ? refused : { ...refused, reason }, NO_RETRY);
   }
   if (NotDeliveredError.isInstance(error)) return retryable(code, undelivered(error));
   if (ResultLostError.isInstance(error)) return answer(410, told);
   if (UnreadableError.isInstance(error)) return answer(422, told);
   return hidden(code);
 }
-
-/** A code of its own, as in the command. */
-const RUN_ENDED = 'run_ended';
 
 const NO_SERVER = 'the Temporal server does not answer';
 

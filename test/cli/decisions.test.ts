@@ -10,6 +10,7 @@ import { cancel, close, pause, resume } from '../../src/cli/commands/pause.js';
 import { resolve } from '../../src/cli/commands/limits.js';
 import { status as showStatus } from '../../src/cli/commands/status.js';
 import type { Command } from '../../src/cli/context.js';
+import { errorCode } from '../../src/cli/reports/next-command.js';
 import type { RunStatus } from '../../src/core/state/status.js';
 import { planAndExecute } from '../../src/graphs/plan-and-execute.js';
 import { ModelError, type Model } from '../../src/models/model.js';
@@ -265,6 +266,11 @@ test('an edit waits for its check, and fails if that refuses it', async () => {
       's',
     ),
   );
+  const refused = await decide(edit, { ...given, arguments: { euro: 70 } }).then(
+    () => 'none',
+    errorCode,
+  );
+  expect(refused).toBe('refused');
   const long = Object.fromEntries([1, 2, 3, 4].map((at) => [`${'x'.repeat(50)}${at}`, at]));
   await expect(decide(edit, { ...given, arguments: { euros: 70, ...long } })).rejects.toThrow(
     /x4"; expected one of euros\. See: /,

@@ -164,7 +164,7 @@ describe('the client, made from the same schemas', () => {
     const decisions = [{ request: request.id, digest: '0'.repeat(64), as: 'approve' as const }];
     await expect(api.decide({ run: id, decisions })).rejects.toMatchObject({
       status: 409,
-      code: 'refused',
+      code: 'changed',
       reason: 'wrong_digest',
     });
     expect(desk.paid).not.toContain(11);

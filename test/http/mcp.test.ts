@@ -223,7 +223,7 @@ test('no client decides, unless the server lets it and its principal has the rig
     `as: expected one of ${request.decisions.join(', ')} for r1, got "raise"`,
   );
   const wrong = await call(able, 'decide', { ...decision, digest: '0'.repeat(64) });
-  expect(wrong.text).toContain('code: refused');
+  expect(wrong.text).toContain('code: changed');
   expect(desk.paid).not.toContain(23);
   expect((await call(able, 'decide', decision)).failed).toBe(false);
   expect((await desk.client.result(id)).answer).toBe('done: paid 23');

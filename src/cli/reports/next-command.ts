@@ -11,6 +11,7 @@ import {
 import type { RunStatus } from '../../core/state/status.js';
 import { visible } from '../../core/state/summaries.js';
 import { printable, shellLine, shellWord, visibleJson } from '../../core/text/text.js';
+import { REFUSAL_CODES } from '../../core/transcript/request.js';
 import { nextTarget } from '../../history/follow-history.js';
 import type { Projection } from '../../history/projection.js';
 import type { RunReading } from '../../history/read-run.js';
@@ -286,10 +287,10 @@ export function errorCode(error: unknown): ErrorCode {
   return code === 'unexpected' && grpcCode(error) !== null ? 'server' : code;
 }
 
-const RUN_ENDED = 'run_ended';
-
 function ownCode(error: Error): ErrorCode | null {
-  if (RefusedError.isInstance(error) && error.reason === RUN_ENDED) return RUN_ENDED;
+  if (RefusedError.isInstance(error) && error.reason !== null) {
+    return REFUSAL_CODES[error.reason] ?? error.code;
+  }
   if (error instanceof CommandError || PerdureError.isInstance(error)) return error.code;
   return error instanceof CommanderError ? 'usage' : null;
 }

@@ -5,6 +5,7 @@ import { SHOWN_DIGITS, commandLine, decidingCommand } from '../../core/requests/
 import { inOneLine } from '../../core/requests/presentation.js';
 import { contentProblem } from '../../core/requests/refusal.js';
 import { isUndoing } from '../../core/requests/undo-text.js';
+import { isOpenStatus } from '../../core/state/status.js';
 import { visible, visibleMessage } from '../../core/state/summaries.js';
 import type {
   Decision,
@@ -47,7 +48,7 @@ export async function openRequest(
   if (decided !== null) {
     const see = await nextCommandFor(context, opened.run, ['status', run]);
     throw new CommandError(
-      'no_request',
+      isOpenStatus(status.status) ? 'no_request' : 'run_ended',
       `${decided.replace(/^request: /, 'request ')}. See: ${see}`,
     );
   }
@@ -274,7 +275,7 @@ async function isChecked(
   }
   if (refused === null) return true;
   const see = await nextCommandFor(context, run, ['inbox', run.id, request.id]);
-  throw new Error(
+  throw new RefusedError(
     `the decision about request ${visible(request.id)} is refused, and it is still open: ${visibleMessage(inOneLine(refused))}. See: ${see}`,
   );
 }

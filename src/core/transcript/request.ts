@@ -297,6 +297,20 @@ export interface Decision {
   readonly patched?: true;
 }
 
+/**
+ * The codes of refusals that the command, HTTP, and MCP tell apart. The others are `refused`, and so is
+ * each as a `RefusedError`.
+ */
+export const REFUSAL_CODES: Readonly<
+  Partial<Record<RefusalReason, 'no_request' | 'changed' | 'run_ended'>>
+> = {
+  unknown_request: 'no_request',
+  decided: 'no_request',
+  expired: 'no_request',
+  wrong_digest: 'changed',
+  run_ended: 'run_ended',
+};
+
 /** Why a decision, or a message that would be one, is refused. It is then not recorded. */
 export type RefusalReason =
   /** The value does not have the form of a decision. */
