@@ -227,6 +227,7 @@ async function attempt(
   // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the same
   client.onerror = () => undefined;
   client.setNotificationHandler('notifications/tools/list_changed', how.events.onToolsChanged);
+  const began = performance.now();
   try {
     await client.connect(open.transport, {
       timeout: server.connectMs,
@@ -235,7 +236,7 @@ async function attempt(
   } catch (error) {
     await client.close().catch(() => undefined);
     await open.transport.close().catch(() => undefined);
-    throw withStderr(error, open);
+    throw withStderr(error, open, performance.now() - began >= server.connectMs);
   }
   return {
     client,
@@ -247,15 +248,28 @@ async function attempt(
 }
 
 /**
- * Adds why the connection failed: a breach of the limits, or the end of the child's standard error.
+ * Adds why the connection failed: a breach of the limits, or what the child has written. `isLate`: its time for
+ * the start is over.
  */
-function withStderr(error: unknown, open: OpenTransport): unknown {
+function withStderr(error: unknown, open: OpenTransport, isLate: boolean): unknown {
   const breach = open.breach();
   if (breach !== null) return new Error(breach, { cause: error });
-  const tail = open.stderrTail();
+  const { message } = normalizeError(error);
+  const [tail, noise] = [open.stderrTail(), open.noise()];
+  const wrote = tail === '' ? '' : `; it wrote: ${tail}`;
+  if (noise !== '') {
+    const why = `${message}; it writes to its standard output what is not the protocol (${show(noise)}), and no message${wrote}`;
+    return isLate ? new NoProtocolError(why, { cause: error }) : new Error(why, { cause: error });
+  }
   if (tail === '') return error;
-  return new Error(`${normalizeError(error).message}; it wrote: ${tail}`, { cause: error });
+  return new Error(`${message}${wrote}`, { cause: error });
 }
+
+/** Until the time for its start was over, a program has written to its standard output, but no message. */
+class NoProtocolError extends Error {}
+
+/** What the SDK puts before the reason of a connection that failed. */
+const INTERNALS = /^(?:Version negotiation probe failed: )?(?:fetch failed: )?(?=.)/;
 
 /** Returns whether the server has answered the handshake with a refusal. */
 async function isRefusal(error: unknown): Promise<boolean> {
@@ -267,8 +281,12 @@ async function isRefusal(error: unknown): Promise<boolean> {
 
 function unreachable(server: McpServer, error: unknown): Error {
   const where = server.transport === 'stdio' ? server.command : new URL(server.url).origin;
-  const { message } = normalizeError(error);
+  const message = normalizeError(error).message.replace(INTERNALS, '');
   const text = `MCP server "${server.name}" (${where}) cannot be reached: ${message}`;
+  // A server would have answered within the time that it has for its start.
+  if (error instanceof NoProtocolError) {
+    return new WorkerFaultError(`${text}; check \`command\` and \`args\``);
+  }
   if (server.transport === 'stdio') {
     if (fieldOf(error, 'code') !== 'ENOENT') return new Error(text);
     const [program = '', ...args] = server.command.trim().split(/\s+/);

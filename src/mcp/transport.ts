@@ -19,6 +19,8 @@ export interface OpenTransport {
   readonly transport: Transport;
   /** Returns the end of a child's standard error without secrets; empty for servers over HTTP. */
   stderrTail(): string;
+  /** Returns the beginning of what a child has written to its standard output before any message; else empty. */
+  noise(): string;
   /** Returns how the server has exceeded the limits and so ended the connection, or null. */
   breach(): string | null;
   /** Ends the session that the server holds, if it holds one. */
@@ -26,6 +28,7 @@ export interface OpenTransport {
 }
 
 const STDERR_CHARACTERS = 1_000;
+const NOISE_CHARACTERS = 300;
 /** More characters are kept than shown, so no secret is cut before it is redacted. */
 const KEPT_CHARACTERS = 16_000;
 
@@ -66,7 +69,8 @@ async function openStdio(
   });
   const { parseJSONRPCMessage } = await import('@modelcontextprotocol/client');
   const guard = guardTransport(transport);
-  Reflect.set(transport, '_readBuffer', messageBuffer(parseJSONRPCMessage, guard));
+  const { noise, ...buffer } = messageBuffer(parseJSONRPCMessage, guard);
+  Reflect.set(transport, '_readBuffer', buffer);
   const start = transport.start.bind(transport);
   transport.start = async () => {
     await start();
@@ -77,6 +81,7 @@ async function openStdio(
   return {
     transport,
     stderrTail: collectStderr(transport),
+    noise,
     breach: guard.reason,
     endSession: async () => undefined,
   };
@@ -86,14 +91,18 @@ async function openStdio(
 function messageBuffer(
   read: (message: unknown) => JSONRPCMessage,
   guard: TransportGuard,
-): Pick<ReadBuffer, 'append' | 'readMessage' | 'clear'> {
+): Pick<ReadBuffer, 'append' | 'readMessage' | 'clear'> & Pick<OpenTransport, 'noise'> {
   const lines = createLineBuffer();
+  /** What was read before the first message; null after it. */
+  let noise: string | null = '';
   /** The rest of a line that holds several messages. */
   let batch: unknown[] = [];
   const nextMessage = (): { readonly message: unknown } | null => {
     if (batch.length > 0) return { message: batch.shift() };
     const line = lines.next();
     if (line === null) return null;
+    const before = noise;
+    if (before !== null && before.length < NOISE_CHARACTERS) noise = `${before}${line}\n`;
     const parsed: unknown = JSON.parse(quoteLargeIntegers(line));
     if (!Array.isArray(parsed)) return { message: parsed };
     batch = parsed;
@@ -112,7 +121,9 @@ function messageBuffer(
       for (;;) {
         try {
           const next = nextMessage();
-          return next && read(lenientMessage(next.message, guard.find));
+          const message = next && read(lenientMessage(next.message, guard.find));
+          if (message !== null) noise = null;
+          return message;
         } catch (error) {
           guard.unreadable();
           if (guard.reason() !== null) lines.clear();
@@ -122,7 +133,15 @@ function messageBuffer(
       }
     },
     clear: () => lines.clear(),
+    noise: () => oneLineOf(noise ?? '').slice(0, NOISE_CHARACTERS),
   };
+}
+
+/** Returns foreign text in one line, without secrets and hidden characters. */
+function oneLineOf(text: string): string {
+  return redactMessage(text)
+    .replaceAll(/[\p{Cc}\p{Cf}\s]+/gu, ' ')
+    .trim();
 }
 
 function collectStderr({ stderr }: StdioClientTransport): () => string {
@@ -172,6 +191,7 @@ async function openHttp(
   return {
     transport,
     stderrTail: () => '',
+    noise: () => '',
     breach: guard.reason,
     endSession: () => transport.terminateSession(),
   };

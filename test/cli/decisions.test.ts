@@ -266,15 +266,9 @@ test('an edit waits for its check, and fails if that refuses it', async () => {
       's',
     ),
   );
-  const refused = await decide(edit, { ...given, arguments: { euro: 70 } }).then(
-    () => 'none',
-    errorCode,
-  );
-  expect(refused).toBe('refused');
-  const long = Object.fromEntries([1, 2, 3, 4].map((at) => [`${'x'.repeat(50)}${at}`, at]));
-  await expect(decide(edit, { ...given, arguments: { euros: 70, ...long } })).rejects.toThrow(
-    /x4"; expected one of euros\. See: /,
-  );
+  const refused = decide(edit, { ...given, arguments: { ['x'.repeat(99)]: 1 } });
+  await expect(refused).rejects.toThrow(/x…; expected one of euros\. See: /);
+  expect(await refused.catch(errorCode)).toBe('refused');
   const { code, stdout } = await decide(
     edit,
     { ...given, arguments: { euros: 70 } },

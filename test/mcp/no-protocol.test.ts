@@ -1,0 +1,59 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { type McpServer, mcpServer } from '../../src/mcp/mcp-server.js';
+import { WorkerFaultError } from '../../src/mcp/connection.js';
+import { freePort } from '../support/free-port.js';
+import { type McpSession, createSession } from '../../src/mcp/session.js';
+
+function sessionOf(server: McpServer): McpSession {
+  const session = createSession(server, process.env);
+  onTestFinished(() => session.close());
+  return session;
+}
+
+/** A program of this code as a server. */
+const program = (code: string): McpServer =>
+  mcpServer({
+    name: 'odd',
+    transport: 'stdio',
+    command: process.execPath,
+    args: ['-e', code],
+    connectTimeout: 2_000,
+  });
+
+const failureOf = async (server: McpServer): Promise<unknown> =>
+  await sessionOf(server)
+    .listing({ maxAgeMs: 0 })
+    .then(
+      () => null,
+      (error: unknown) => error,
+    );
+
+test('a program that writes no message is quoted, and not tried again', async () => {
+  const error = await failureOf(
+    program("console.log('Listening on\\tport 3000'); setInterval(() => {}, 1000)"),
+  );
+  expect(error).toBeInstanceOf(WorkerFaultError);
+  expect(error).toMatchObject({
+    message: expect.stringMatching(
+      /cannot be reached: .*; it writes to its standard output what is not the protocol \("Listening on port 3000"\), and no message; check `command` and `args`$/,
+    ),
+  });
+});
+
+test('a program that writes and ends is quoted, too, and may be tried again', async () => {
+  const error = await failureOf(program("console.log('busy'); console.error('no luck')"));
+  expect(error).not.toBeInstanceOf(WorkerFaultError);
+  expect(error).toMatchObject({
+    message: expect.stringMatching(
+      /not the protocol \("busy"\), and no message; it wrote: no luck$/,
+    ),
+  });
+});
+
+test('the reason of a server that nothing listens for is without internals', async () => {
+  const port = await freePort();
+  const gone = { name: 'gone', transport: 'http', url: `http://127.0.0.1:${port}/mcp` } as const;
+  expect(await failureOf(mcpServer(gone))).toMatchObject({
+    message: `MCP server "gone" (http://127.0.0.1:${port}) cannot be reached: connect ECONNREFUSED 127.0.0.1:${port}`,
+  });
+});
