@@ -183,7 +183,7 @@ export function toolResult(answer: Readonly<Record<string, unknown>>): CallToolR
 const MAX_LISTED_NAMES = 20;
 
 /** Returns an agent as `agent_list` shows it. Without a description, its tools or nodes tell what it is for. */
-export function toListedAgent({ name, description, tools, graph }: Omit<ServedAgent, 'limits'>) {
+export function toListedAgent({ name, description, tools, graph, mcp = [] }: ListedAgent) {
   if (description !== '') return { name, description };
   const about = graph
     ? namesOf(
@@ -191,8 +191,17 @@ export function toListedAgent({ name, description, tools, graph }: Omit<ServedAg
         graph.definition.nodes.map((node) => node.name),
       )
     : namesOf('an agent with the tool', tools?.tools.map((tool) => tool.name) ?? []);
-  return { name, description: about === '' ? 'no description' : `no description; ${about}` };
+  const servers = namesOf(
+    'tools of the MCP server',
+    mcp.map((server) => server.name),
+  );
+  return { name, description: ['no description', about, servers].filter(Boolean).join('; ') };
 }
+
+/** An agent of the configuration. The tools of its MCP servers are listed when a run starts. */
+type ListedAgent = Omit<ServedAgent, 'limits'> & {
+  readonly mcp?: readonly { readonly name: string }[];
+};
 
 function namesOf(kind: string, names: readonly string[]): string {
   if (names.length === 0) return '';
