@@ -366,8 +366,6 @@ describe('perdure as an MCP server', () => {
     expect(JSON.stringify(requests)).toContain('as it is here; then call decide with request ');
     const { text: odd } = await deciding.call('decide', { id, request, digest, as: 'anser' });
     expect(odd).toContain('answer, deny for r1, got "anser"; did you mean answer?');
-    const none = await deciding.call('decide', { id, request: 'r9', digest, as: 'deny' });
-    expect(none.code).toBe('no_request');
     // A command works in the client's folder and shell only if it names the place.
     const { text } = await (await allRunsServer()).call('agent_status', { id });
     const place = `PERDURE_HOME=${join(folder, 'home')} TEMPORAL_ADDRESS=${inject('temporalAddress')} PERDURE_HINTS=full`;

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { isGrpcServiceError } from '@temporalio/client';
 import { visible } from '../../core/state/summaries.js';
+import { printable } from '../../core/text/text.js';
 import {
   SHARED_TYPES,
   type SkipCounts,
@@ -12,11 +13,10 @@ import { GRPC, grpcCode } from '../../temporal/grpc.js';
 import type { ReplayResult } from '../../worker/bundle.js';
 import { type CliContext, type Command, EXIT, type ExitCode, UsageError } from '../context.js';
 import { OPEN_RUNS_QUERY } from '../doctor/routing.js';
-import { dataPalette, formatCount } from '../format/format.js';
+import { type Palette, dataPalette, formatCount } from '../format/format.js';
 import { noteServer } from '../hosting/server-notes.js';
 import { withOptions } from '../input/options.js';
 import { type Place, nextCommand, runnableText } from '../reports/next-command.js';
-import { replayLine } from '../reports/report-run.js';
 import { WHICH } from './eval.js';
 
 const PROGRESS_EVERY = 100;
@@ -230,4 +230,28 @@ function exitCode(results: readonly Result[]): ExitCode {
   const types = results.map(({ replayed }) => replayed.type);
   if (types.includes('different') || types.includes('broken')) return EXIT.failed;
   return types.includes('no_history') ? EXIT.usage : EXIT.completed;
+}
+
+/** Returns the line about one history. `good` is the word for a history that replays. */
+function replayLine(
+  name: string,
+  replayed: ReplayResult,
+  { good, paint }: { readonly good: string; readonly paint: Palette },
+): string {
+  const labeled = (color: (text: string) => string, word: string): string =>
+    `${color(word)}${' '.repeat(Math.max(1, 11 - word.length))}${asLine(name)}`;
+  switch (replayed.type) {
+    case 'same':
+      return `${labeled(paint.green, good)} · ${formatCount(replayed.events, 'event')}`;
+    case 'different':
+      return `${labeled(paint.red, 'different')} · ${asLine(replayed.reason)}`;
+    case 'broken':
+      return `${labeled(paint.red, 'broken')} · ${asLine(replayed.reason)}`;
+    case 'no_history':
+      return `${labeled(paint.yellow, 'refused')} · not a history: ${asLine(replayed.reason)}`;
+  }
+}
+
+function asLine(text: string): string {
+  return printable(text).replaceAll('\n', ' ');
 }

@@ -11,7 +11,6 @@ import { endOfRun } from '../../history/pending-work.js';
 import type { Projection } from '../../history/projection.js';
 import { runMs } from '../../history/run-time.js';
 import type { ServerHandle } from '../../server/server-settings.js';
-import type { ReplayResult } from '../../worker/bundle.js';
 import { type CliContext, EXIT, type ExitCode } from '../context.js';
 import {
   type Palette,
@@ -375,28 +374,4 @@ function writeJson(
   const reason = hasReason ? (own?.reason ?? null) : null;
   const line = { status, reason: reason ?? given.reason ?? null };
   context.out(JSON.stringify({ id, runId, ...line, ...(given.status !== undefined && given) }));
-}
-
-/** Returns the line about one history. `good` is the word for a history that replays. */
-export function replayLine(
-  name: string,
-  replayed: ReplayResult,
-  { good, paint }: { readonly good: string; readonly paint: Palette },
-): string {
-  const labeled = (color: (text: string) => string, word: string): string =>
-    `${color(word)}${' '.repeat(Math.max(1, 11 - word.length))}${oneLine(name)}`;
-  switch (replayed.type) {
-    case 'same':
-      return `${labeled(paint.green, good)} · ${formatCount(replayed.events, 'event')}`;
-    case 'different':
-      return `${labeled(paint.red, 'different')} · ${oneLine(replayed.reason)}`;
-    case 'broken':
-      return `${labeled(paint.red, 'broken')} · ${oneLine(replayed.reason)}`;
-    case 'no_history':
-      return `${labeled(paint.yellow, 'refused')} · not a history: ${oneLine(replayed.reason)}`;
-  }
-}
-
-function oneLine(text: string): string {
-  return printable(text).replaceAll('\n', ' ');
 }
