@@ -2,7 +2,7 @@ import { Command as Program, type Command as Entry } from 'commander';
 import { printable } from '../core/text/text.js';
 import { ownVersion } from '../storage/files.js';
 import type { Command, Listed, ListedGroup } from './context.js';
-import { withGroupHint, withOptionHint } from './input/option-hints.js';
+import { withCommandHint, withOptionHint } from './input/option-hints.js';
 import { withOptions } from './input/options.js';
 
 /** Runs a command. `entry` holds the parsed options, `options` the command's own by name. */
@@ -255,9 +255,14 @@ export function createProgram(runner: Runner): Program {
     program.commandsGroup(group);
     addCommands(program, commands, runner);
   }
-  const fail = program.error.bind(program);
-  program.error = (message, options) => fail(withGroupHint(message, program), options);
+  hintAtCommands(program);
   return program;
+}
+
+/** Lets the errors of the program or of a group name the command that an unknown one means. */
+function hintAtCommands(entry: Entry): void {
+  const fail = entry.error.bind(entry);
+  entry.error = (message, options) => fail(withCommandHint(message, entry), options);
 }
 
 /** Adds commands whose modules are loaded when they are used. */
@@ -268,7 +273,10 @@ function addCommands(
 ): void {
   for (const [name, listed] of Object.entries(commands)) {
     const entry = parent.command(name).description(listed.summary);
-    if (listed.commands) addCommands(entry.helpCommand(false), listed.commands, runner);
+    if (listed.commands) {
+      addCommands(entry.helpCommand(false), listed.commands, runner);
+      hintAtCommands(entry);
+    }
     if ('load' in listed)
       parent.hook('preSubcommand', async (_, used) => {
         if (used === entry) registerCommand(entry, await listed.load(), runner);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { declaredCommands } from '../../scripts/reference/commands.js';
-import { OPERANDS, SYNONYMS } from '../../src/cli/input/option-hints.js';
+import { COMMAND_SYNONYMS, OPERANDS, SYNONYMS } from '../../src/cli/input/option-hints.js';
 import { OPTIONS } from '../../src/cli/input/options.js';
 import { commandLine } from '../support/command.js';
 
@@ -44,6 +44,29 @@ describe('an option under another name', () => {
       error: "unknown option '--reason'\n(Did you mean --note?)",
     });
   });
+});
+
+test.each([
+  ['ls', "error: unknown command 'ls'\n(Did you mean list?)"],
+  ['logs x', '(Did you mean transcript?)'],
+  ['trigger x', '(Did you mean schedule trigger?)'],
+  ['schedule describe x', "error: unknown command 'describe'\n(Did you mean show?)"],
+  ['schedule trigge x', '(Did you mean trigger?)'],
+])('perdure %s names the command that is meant', async (line, hint) => {
+  const { code, stderr } = await command.here(line.split(' ')).ended;
+  expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(hint) as unknown });
+});
+
+test('every command that a hint names exists, and no other name does', async () => {
+  const paths = (await declaredCommands()).map(({ entry }) =>
+    [entry.parent?.name() ?? '', entry.name()].join(' '),
+  );
+  for (const [group, words] of Object.entries(COMMAND_SYNONYMS)) {
+    for (const meant of Object.values(words)) expect(paths).toContain(`${group} ${meant}`);
+    const names = Object.keys(words).flatMap((each) => each.split(' '));
+    for (const name of names) expect(paths).not.toContain(`${group} ${name}`);
+    expect(new Set(names).size).toBe(names.length);
+  }
 });
 
 test('every option and operand that a hint names exists', async () => {

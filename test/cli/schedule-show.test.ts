@@ -29,6 +29,7 @@ test('a schedule is shown with its message, settings, times, and firings', async
     timeZone: 'Europe/Berlin',
     limits: { steps: 3 },
     tags: ['a'],
+    by: 'unverified:os-user:ann',
     overlap: 'buffer_one',
   });
   await client.schedule.trigger(id);
@@ -49,6 +50,7 @@ test('a schedule is shown with its message, settings, times, and firings', async
       'overlap   buffer_one',
       'settings  limits: {"steps":3}',
       '          tags: ["a"]',
+      '          by: os-user:ann (not verified)',
       'fired     1 time',
       expect.stringMatching(new RegExp(`^running   ${id}-`)),
       expect.stringMatching(
@@ -61,7 +63,7 @@ test('a schedule is shown with its message, settings, times, and firings', async
   expect(JSON.parse(json.stdout)).toMatchObject({
     id,
     message: 'Check the \u001B[2Jorders',
-    settings: { limits: { steps: 3 }, tags: ['a'] },
+    settings: { limits: { steps: 3 }, tags: ['a'], by: 'unverified:os-user:ann' },
   });
 });
 

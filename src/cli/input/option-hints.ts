@@ -84,18 +84,52 @@ export function withOptionHint(message: string, entry: Entry): string {
   return hint === null ? message : `${error}\n(${hint})`;
 }
 
+/** What people call a command, by the name of the program or the group that has it. */
+export const COMMAND_SYNONYMS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  perdure: {
+    'ls ps runs': 'list',
+    'start exec': 'run',
+    'message tell say ask': 'send',
+    'requests pending approvals': 'inbox',
+    'accept ok allow yes': 'approve',
+    'reject refuse decline no': 'deny',
+    'describe get info show state': 'status',
+    'follow watch tail': 'attach',
+    'log logs history messages': 'transcript',
+    'stop kill abort terminate': 'cancel',
+    'server http api': 'serve',
+    'new create': 'init',
+    'check health': 'doctor',
+    'stats usage': 'costs',
+    'rm remove delete': 'erase',
+  },
+  schedule: {
+    ls: 'list',
+    'add new': 'create',
+    'describe get info status': 'show',
+    'edit change set': 'update',
+    'stop disable suspend': 'pause',
+    'start enable unpause continue': 'resume',
+    'rm remove erase': 'delete',
+    'run fire now': 'trigger',
+  },
+};
+
 const UNKNOWN_COMMAND = /^(error: unknown command '([^']+)')/;
 
 /**
- * Returns an error of the program with the group that has a command of this name, such as `schedule trigger`
- * for `trigger`; a name that is only near stays as it is.
+ * Returns an error of the program or of a group with the command that an unknown one means: one of a group,
+ * such as `schedule trigger` for `trigger`, or one with another name. A name that is only near stays as it is.
  */
-export function withGroupHint(message: string, program: Entry): string {
+export function withCommandHint(message: string, entry: Entry): string {
   const [, error = '', word = ''] = UNKNOWN_COMMAND.exec(message) ?? [];
-  const group = program.commands.find(({ commands }) =>
-    commands.some((one) => one.name() === word),
+  if (error === '') return message;
+  const group = entry.commands.find(({ commands }) => commands.some((one) => one.name() === word));
+  const meant = Object.entries(COMMAND_SYNONYMS[entry.name()] ?? {}).find(([words]) =>
+    words.split(' ').includes(word.toLowerCase()),
   );
-  return group === undefined ? message : `${error}\n(Did you mean ${group.name()} ${word}?)`;
+  const hint = group === undefined ? meant?.[1] : `${group.name()} ${word}`;
+  return hint === undefined ? message : `${error}\n(Did you mean ${hint}?)`;
 }
 
 const EXCESS = 'error: too many arguments';

@@ -183,7 +183,7 @@ export const OPTIONS = {
   },
   note: {
     flags: '--note <text>',
-    text: 'the reason: recorded, and shown to the model if it is about a call',
+    text: 'the reason: recorded; of a decision about a call, the model reads it',
   },
   arguments: {
     flags: '--arguments <json>',

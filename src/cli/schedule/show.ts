@@ -1,5 +1,5 @@
 import type { ScheduleDetails } from '../../client/schedule/view.js';
-import { visible } from '../../core/state/summaries.js';
+import { actorText, visible } from '../../core/state/summaries.js';
 import { type Command, EXIT } from '../context.js';
 import { dataPalette, entries, formatCount, formatDateTime } from '../format/format.js';
 import { ID, leftOut, timesText } from './commands.js';
@@ -41,7 +41,9 @@ function scheduleLines(
       {
         name: 'settings',
         lines: Object.entries(settings).map(([name, value]) =>
-          visible(`${name}: ${JSON.stringify(value)}`),
+          name === 'by'
+            ? `by: ${actorText({ by: String(value) })}`
+            : visible(`${name}: ${JSON.stringify(value)}`),
         ),
       },
       one('fired', formatCount(fired, 'time')),
