@@ -80,6 +80,16 @@ describe('the tour of the demo model', () => {
     }
   });
 
+  it('explains itself once in a conversation', async () => {
+    const question: PromptMessage = { role: 'user', text: 'hello' };
+    const { text } = await getReply(request([question]));
+    expect(text).toContain('OPENAI_API_KEY');
+    const later = await getReply(
+      request([question, { role: 'assistant', text }, { role: 'user', text: 'and again?' }]),
+    );
+    expect(later.text).toMatch(/\n\n\(The demo model wrote this: a fixed script, not an LLM\.\)$/);
+  });
+
   it('gives equal replies to equal requests', async () => {
     const tools = await projectTools();
     const { messages, answer } = await ask('hello', tools);

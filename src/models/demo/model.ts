@@ -179,7 +179,7 @@ function planned({ question }: DemoConversation, tools: readonly ModelTool[]): s
     actions: calls.map(({ tool, input }, index) => {
       return { id: `a${index + 1}`, tool, arguments: input, after: [] };
     }),
-    answer: refused?.type === 'answer' ? `${refused.text}\n\n${disclosure({ tools })}` : null,
+    answer: refused?.type === 'answer' ? `${refused.text}\n\n${disclosure({ tools, messages: [] })}` : null,
   });
 }
 
@@ -230,8 +230,12 @@ function describe({ tool, ok, text }: FinishedCall): string {
   return [`${tool} returned "${head}":`, ...lines, ...more].join('\n');
 }
 
-/** Says what wrote the text, and how to call any tool of the agent. */
-function disclosure({ tools }: Pick<ModelRequest, 'tools'>): string {
+const WROTE = 'The demo model wrote this: a fixed script, not an LLM';
+
+/** Says what wrote the text and, once in a conversation, how to call any tool of the agent. */
+function disclosure({ tools, messages }: Pick<ModelRequest, 'tools' | 'messages'>): string {
+  const isKnown = messages.some(({ role, text }) => role === 'assistant' && text.includes(WROTE));
+  if (isKnown) return `(${WROTE}.)`;
   const all = ownTools(tools);
   const own = all.find(({ name }) => !TOUR.includes(name)) ?? all[0];
   const hasTour = TOUR.every((name) => tools.some((tool) => tool.name === name));
@@ -241,7 +245,7 @@ function disclosure({ tools }: Pick<ModelRequest, 'tools'>): string {
   const call =
     own === undefined ? '' : `; to call a tool, write its name and arguments: ${exampleOf(own)}`;
   return (
-    `(The demo model wrote this: a fixed script, not an LLM. ${does}${call}. ` +
+    `(${WROTE}. ${does}${call}. ` +
     "For an LLM, set OPENAI_API_KEY, or OPENAI_BASE_URL and PERDURE_MODEL; if the configuration has model: 'demo', " +
     'also name the LLM there.)'
   );
