@@ -200,7 +200,7 @@ describe('without a server', () => {
     const named = await examined({ home, env: { TEMPORAL_CLI_PATH: program } });
     expect(named.of['temporal cli']).toMatchObject({
       level: 'note',
-      text: `${program} (found by TEMPORAL_CLI_PATH), version 2.3.4, server 1.99.0`,
+      text: `${program} (source: TEMPORAL_CLI_PATH), version 2.3.4, server 1.99.0`,
       fix: expect.stringContaining('perdure supports 1.5.0 or later, before 2.0.0'),
     });
     const env = { TEMPORAL_CLI_PATH: '', PATH: path, HOME: join(rig.home, 'empty') };

@@ -24,7 +24,7 @@ describe('the reading commands in a new folder', () => {
     expect(listed.stderr).not.toContain('worker');
     const { code, stdout } = await perdure('doctor');
     expect(stdout).toMatch(/^ok +server +127.* embedded in .*home, process \d+, Temporal/m);
-    expect(stdout).toMatch(/^ok +temporal cli +\S+temporal.* \(found by .*\), version/m);
+    expect(stdout).toMatch(/^ok +temporal cli +\S+temporal.* \(source: .*\), version/m);
     expect(stdout).toMatch(/^ok +worker +none polls task queue "perdure"/m);
     expect(stdout).toMatch(/^ok +home +.*home: database [\d.]+ [kM]?B, blobs can be written$/m);
     expect(code).toBe(0);
