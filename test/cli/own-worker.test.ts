@@ -151,7 +151,7 @@ test('serve hosts a worker once the one elsewhere has ended', async () => {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ model: 'files', input: 'What is this project about?' }),
-    signal: AbortSignal.timeout(30_000),
+    signal: AbortSignal.timeout(80_000),
   });
   expect(await answer.json()).toMatchObject({ status: 'completed' });
   expect(serving.stderr()).toContain(
@@ -159,7 +159,7 @@ test('serve hosts a worker once the one elsewhere has ended', async () => {
   );
   serving.interrupt();
   expect(await serving.ended).toMatchObject({ code: 0 });
-}, 90_000);
+}, 120_000);
 
 describe('an agent of a worker of the own, without a configuration', () => {
   const reporter = defineAgent({ name: 'reporter', instructions: 'x', model: 'm' });

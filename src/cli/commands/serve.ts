@@ -7,7 +7,7 @@ import { awaitServer, catchInterrupt, createHosting } from '../hosting/hosting.j
 import { PORT, asUsage, startServing } from '../hosting/serving.js';
 import { visible } from '../../core/state/summaries.js';
 import { findServedAgent } from '../../temporal/pollers.js';
-import { noteLackedRuns } from '../hosting/lacked-runs.js';
+import { lackedRuns, noteLackedRuns } from '../hosting/lacked-runs.js';
 import { metricsPlace } from '../hosting/metrics.js';
 import { noteServer } from '../hosting/server-notes.js';
 import { osUser } from '../input/option-parsers.js';
@@ -42,11 +42,8 @@ export const serve: Command<ServeCommandOptions> = {
     if (found === null) return EXIT.completed;
     noteServer(context, found);
     const taskQueue = await context.taskQueue();
-    const takesOver = (): void => {
-      context.note('The worker elsewhere has ended. A worker runs in this process.');
-      void noteLackedRuns(context, taskQueue).catch(() => undefined);
-    };
-    const hosting = createHosting(context, taskQueue, { metrics, takesOver });
+    const lackLater = async (): Promise<string | null> => await lackedRuns(context, taskQueue);
+    const hosting = createHosting(context, taskQueue, { metrics, lackLater });
     const serving = await startServing(context, { host, port });
     try {
       const { address, namespace } = found;

@@ -11,6 +11,7 @@ import type { WorkerOptions } from '../../worker/options.js';
 import { type CliContext, EXIT, type ServerRequest, UsageError } from '../context.js';
 import { runnableText } from '../reports/next-command.js';
 import { lackNoter } from './server-notes.js';
+import { watchElsewhere } from './takeover.js';
 import { type MetricsPlace, asMetricsError } from './metrics.js';
 
 /**
@@ -163,43 +164,40 @@ export interface Hosting {
 const GRACE_MS = 500;
 /** A tool that ignores its abort signal must not keep the process alive. */
 const STOP_MS = 3_000;
-/** How often a process without a worker checks that one elsewhere still polls. */
-const CHECK_MS = 3_000;
-
 interface HostingOptions extends Pick<HostOptions, 'activities' | 'metrics'> {
   /** Why a worker of this process must not serve the queue; null if it may. It is noted once. */
   readonly lack?: string | null;
   /** With `lack`, a queue without a worker is an error: the command does not wait for one. */
   readonly isNeeded?: boolean;
-  /** Called when this process has started its worker because the one elsewhere has ended. */
-  readonly takesOver?: () => void;
+  /**
+   * Host a worker also when the one elsewhere has ended, unless this returns why it must not: default: only
+   * `ensure` hosts one.
+   */
+  readonly lackLater?: () => Promise<string | null>;
 }
 
-/**
- * Creates the worker that a command hosts if it is needed. While a worker elsewhere serves the queue, this
- * process checks every few seconds that it still polls, and hosts one once none does.
- */
+/** Creates the worker that a command hosts if it is needed. */
 export function createHosting(
   context: CliContext,
   taskQueue: string,
-  { lack = null, isNeeded = false, takesOver, ...options }: HostingOptions = {},
+  { lack = null, isNeeded = false, lackLater, ...options }: HostingOptions = {},
 ): Hosting {
   const noteOnce = lackNoter(context, taskQueue, isNeeded);
-  const noteFailure = failureNoter(context);
   let worker: RunningWorker | null = null;
   let starting: Promise<void> | null = null;
   let elsewhere = false;
-  let checks: NodeJS.Timeout | undefined;
+  let endWatch: (() => void) | null = null;
   let isStopped = false;
   const death = new AbortController();
   const startIfNeeded = async (): Promise<void> => {
     if (worker !== null || isStopped) return;
     elsewhere = await isWorkedElsewhere(context, taskQueue);
+    if (isStopped) return;
     if (elsewhere) {
-      if (lack === null) checks ??= setInterval(() => void check(), CHECK_MS).unref();
+      if (lack === null && lackLater !== undefined)
+        endWatch ??= watchElsewhere(context, { isPolled, lack: lackLater, start });
       return;
     }
-    if (isStopped) return;
     if (lack !== null) {
       noteOnce(lack);
       elsewhere = true;
@@ -207,16 +205,16 @@ export function createHosting(
     }
     const hosted = { taskQueue, shutdownGrace: GRACE_MS, ...options };
     worker = await hostWorker(context, { ...hosted, erases: false });
-    clearInterval(checks);
+    endWatch?.();
     worker.stopped.catch((error: unknown) => death.abort(error));
   };
   const ensure = (): Promise<void> =>
     (starting ??= startIfNeeded().finally(() => (starting = null)));
-  const check = async (): Promise<void> => {
-    // While the server does not answer, nothing is known about the worker.
-    const pollers = await queuePollers(context, taskQueue).catch(() => null);
-    if (pollers === null || pollers.length > 0 || worker !== null || starting !== null) return;
-    await ensure().then(() => worker !== null && takesOver?.(), noteFailure);
+  const isPolled = async (): Promise<boolean> =>
+    (await queuePollers(context, taskQueue)).length > 0;
+  const start = async (): Promise<boolean> => {
+    await ensure();
+    return worker !== null;
   };
   return {
     ensure,
@@ -233,7 +231,7 @@ export function createHosting(
     died: death.signal,
     async stop() {
       isStopped = true;
-      clearInterval(checks);
+      endWatch?.();
       await starting?.catch(() => undefined);
       if (worker !== null)
         await Promise.race([worker.shutdown().catch(() => undefined), sleep(STOP_MS)]);
@@ -247,17 +245,6 @@ async function queuePollers(context: CliContext, taskQueue: string): Promise<rea
   const client = await context.client();
   const { namespace } = client.options;
   return livePollers(await listPollers(client, { namespace, taskQueue }), Date.now());
-}
-
-/** Returns the function that notes why no worker could take over, once for each reason. */
-function failureNoter(context: CliContext): (error: unknown) => void {
-  let noted = '';
-  return (error) => {
-    const why = runnableText(context, error instanceof Error ? error.message : String(error));
-    if (why !== noted)
-      context.note(`No worker is running, and this process could not start one: ${why}`);
-    noted = why;
-  };
 }
 
 export async function isWorkedElsewhere(context: CliContext, taskQueue: string): Promise<boolean> {

@@ -10,6 +10,7 @@ import type { CliContext } from '../context.js';
 import { osUser } from '../input/option-parsers.js';
 import { type OpenedRun, agentLack, requireWorker, startHint } from '../open-run.js';
 import { type Hosting, catchInterrupt, createHosting } from './hosting.js';
+import { lackedRuns } from './lacked-runs.js';
 
 /**
  * Sends a decision to a run, which needs a worker to accept it. If none is running, this process
@@ -99,7 +100,8 @@ export async function withHostedWorker<T>(
 ): Promise<T> {
   const interrupt = catchInterrupt();
   const lack = await agentLack(context, { agent });
-  const hosting = createHosting(context, taskQueue, { lack, isNeeded });
+  const lackLater = async (): Promise<string | null> => await lackedRuns(context, taskQueue);
+  const hosting = createHosting(context, taskQueue, { lack, isNeeded, lackLater });
   const ready = hosting.ensure();
   ready.catch(() => undefined);
   try {

@@ -179,7 +179,10 @@ function planned({ question }: DemoConversation, tools: readonly ModelTool[]): s
     actions: calls.map(({ tool, input }, index) => {
       return { id: `a${index + 1}`, tool, arguments: input, after: [] };
     }),
-    answer: refused?.type === 'answer' ? `${refused.text}\n\n${disclosure({ tools, messages: [] })}` : null,
+    answer:
+      refused?.type === 'answer'
+        ? `${refused.text}\n\n${disclosure({ tools, messages: [] })}`
+        : null,
   });
 }
 
