@@ -5,6 +5,7 @@ import type { Projection } from '../history/projection.js';
 import { type RunReading, readRun } from '../history/read-run.js';
 import { listRuns } from './list.js';
 import { type OpenRequest, listRequests } from './requests.js';
+import { asStored } from './run-ids.js';
 import type { RunRow } from './run-row.js';
 import { toRunStatus } from './status.js';
 
@@ -103,11 +104,12 @@ export async function readBelow(
   const root = description.rootExecution?.workflowId || id;
   // The id of a called run begins with that of its caller.
   const isBelow = (run: string): boolean => (root === id ? run !== id : run.startsWith(`${id}/`));
+  const filter = { root: asStored(client, root), status: 'blocked', limit: MAX_BLOCKED } as const;
   const [{ requests }, { rows }] = await Promise.all([
     listRequests(client, { root }),
-    listRuns(client, { root, status: 'blocked', limit: MAX_BLOCKED }),
+    listRuns(client, filter, { sees: async (row) => await Promise.resolve(isBelow(row.id)) }),
   ]);
-  const blocked = rows.filter((row) => isBelow(row.id)).map((row) => blockedRun(client, row));
+  const blocked = rows.map((row) => blockedRun(client, row));
   return {
     requests: requests.filter(({ run }) => isBelow(run)),
     blocked: (await Promise.all(blocked)).flatMap((one) => one ?? []),

@@ -49,6 +49,11 @@ export async function storedIds(
   return await Promise.all(runs.map((run) => storedId(client, run, archive)));
 }
 
+/** Returns an id of the server in a form in which `storedId` finds it again. */
+export function asStored(client: Client, id: string): string {
+  return idHashingOf(client) === null || isHashedId(id) ? id : CLEAR + id;
+}
+
 /** Under which id a run starts, and which one the caller chose. */
 export interface RunName extends Pick<GivenNames, 'givenId'> {
   readonly id: string;

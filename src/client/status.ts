@@ -47,13 +47,15 @@ export function toRunStatus(run: RunReading, now: number, by?: string): RunStatu
           reader: { by, now },
         });
   const work = pendingWork(description);
+  const reports = failedAttempts(events, work);
   const common = {
     ...status,
+    message: newestOf(status.message, reports),
     id,
     runId,
     historyLength: view.lastEvent,
     ...namesOf(run),
-    reports: failedAttempts(events, work),
+    reports,
   };
   if (description === null) return { ...common, ...archivedStatus(run, status) };
   const isCancelling = view.cancelRequested && end === null && isOpenStatus(status.status);
@@ -68,10 +70,20 @@ export function toRunStatus(run: RunReading, now: number, by?: string): RunStatu
     ...(view.cancelRequested && view.cancel && { cancel: view.cancel }),
     message:
       (end === null ? (writtenByNewer(events) ?? stuckMessage(work, run.history)) : null) ??
-      (isCancelling ? cancelingText(view.cancel) : status.message),
+      (isCancelling ? cancelingText(view.cancel) : common.message),
     doing: currentActivity({ view, work }, now),
     ...(inFlight.length > 0 && { inFlight }),
   };
+}
+
+/** The beginning of a message about something that a certain worker lacks. */
+const OF_WORKER = /^worker [^:]+(?=:| \()/;
+
+/** Returns the message about a block from the newest attempt, if another worker has made that in vain, too. */
+function newestOf(message: string | null, reports: RunStatus['reports']): string | null {
+  const newest = reports.at(-1)?.message ?? '';
+  const isSame = message?.replace(OF_WORKER, '') === newest.replace(OF_WORKER, '');
+  return isSame ? newest : message;
 }
 
 /** A called run has the tenant of its caller by its priority alone. */

@@ -1,5 +1,6 @@
 import type { CallToolResult } from '@modelcontextprotocol/server';
 import { z } from 'zod';
+import type { ReadStatus } from '../client/below.js';
 import { commandLine } from '../core/requests/commands.js';
 import { RUN_STATUSES, type RunStatus, statusName } from '../core/state/status.js';
 import { printable, show } from '../core/text/text.js';
@@ -86,12 +87,22 @@ export function toStatusAnswer(
 }
 
 /**
- * Returns the status of a run whose message also says what lets it go on, if nothing is wrong: a run
- * that is paused is resumed, and one without a message gets one.
+ * Returns the status of a run whose message also says what lets it go on, if nothing is wrong with it: what
+ * a run that it called waits for; a run that is paused is resumed, and one without a message gets one.
  */
-export function withNextAct<Status extends RunStatus>(status: Status, runnable: Runnable): Status {
-  const { id, message, outcome } = status;
+export function withNextAct<Status extends ReadStatus>(status: Status, runnable: Runnable): Status {
+  const { id, message, outcome, below = [], blockedBelow = [] } = status;
   if (message !== null) return status;
+  const [request] = below;
+  if (request !== undefined) {
+    const asked = `request ${request.id} of run ${request.run}, which this run called, waits for a person: ${request.shown}`;
+    return { ...status, message: `${asked}; ${request.fix}` };
+  }
+  const [blocked] = blockedBelow;
+  if (blocked !== undefined) {
+    const why = `run ${blocked.run}, which this run called, is blocked (${blocked.reason})`;
+    return { ...status, message: `${why}: ${blocked.message}` };
+  }
   if (status.status === 'paused') {
     const command = runnable(commandLine('perdure', ['resume', id]));
     return { ...status, message: `the run is paused; a person resumes it with: ${command}` };
@@ -104,7 +115,7 @@ export function withNextAct<Status extends RunStatus>(status: Status, runnable: 
  * Returns the status of a run for a client that has the tools for decisions: each `fix` names them
  * instead of a command, which the client may have no terminal for.
  */
-export function withDecideTools(status: RunStatus): RunStatus {
+export function withDecideTools<Status extends RunStatus>(status: Status): Status {
   const { id: run, message, pending } = status;
   const fixed = fixedWith(pending, `show it to a person with list_requests, id ${show(run)}`);
   const [first] = pending;

@@ -220,6 +220,11 @@ export const pendingAnswer = z
         .optional()
         .describe("of an MCP server's form: what each field of the answer takes, in its words"),
       url: z.string().optional().describe('the address that an MCP server asks a person to open'),
+      refused: z
+        .string()
+        .optional()
+        .describe('why the newest decision was refused; give another one'),
+      checking: z.boolean().optional().describe('a decision waits for a worker to check it'),
       fix: z.string(),
     }),
   )
@@ -234,7 +239,7 @@ export function toPending(
   request: Request,
   runnable: Runnable,
 ): z.infer<typeof pendingAnswer>[number] {
-  const { id, kind, call = null, tool = null, form, url, fix } = request;
+  const { id, kind, call = null, tool = null, form, url, refused, checking, fix } = request;
   const shown =
     kind === 'plan'
       ? cut(request.shown, runnable(fullCommand(run, request)), MAX_ACTIONS)
@@ -247,6 +252,8 @@ export function toPending(
     shown,
     ...(form && { fields: formLines(form).map(visibleMessage) }),
     ...(url !== undefined && { url }),
+    ...(refused !== undefined && { refused: visibleMessage(refused) }),
+    ...(checking === true && { checking }),
     fix,
   };
 }

@@ -10,7 +10,6 @@ import type { RequestedCall } from '../core/transcript/messages.js';
 import { restorePinnedSchema, toZodType } from '../output/schemas.js';
 import { toPlain } from '../tools/result/plain.js';
 import { type Tool, createToolRegistry } from '../tools/tool.js';
-
 import { comparedCall } from './divergence-text.js';
 import { type Recording, factsOf } from './recording.js';
 

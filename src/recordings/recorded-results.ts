@@ -8,7 +8,6 @@ import type { ToolCall } from '../core/transcript/messages.js';
 import { artifact, defaultArtifactName, screenshot } from '../tools/built-in/artifact.js';
 import type { RecordedResult } from '../tools/tool.js';
 import { type ComparedCall, comparedCall } from './divergence-text.js';
-
 import type { RecordedRun, Recording } from './recording.js';
 
 /** A recorded result, and whether a call of the rerun has got it. */

@@ -133,7 +133,7 @@ export const matchers = {
     const wanted = Object.keys(input).length === 0 ? tool : `${tool} ${JSON.stringify(input)}`;
     const holds = this.isNot ? !pass : pass && times === 0;
     const misfit = misfitLine('toHaveCalled', callMisfit(run, tool, input), holds);
-    const often = times === undefined ? '' : ` ${times} times`;
+    const often = times === undefined ? '' : times === 1 ? ' once' : ` ${times} times`;
     return {
       pass: pass || provesNothing(this, run),
       message: () =>

@@ -117,6 +117,16 @@ describe('a request about a limit', () => {
     }
   });
 
+  test('is followed by a request about another limit that is reached, too', () => {
+    const set = update('setLimits', { steps: 3, tokens: 1 }, 'l', 9);
+    const freed = afterNextAction(after(state, set), 11);
+    expect(requestOf(freed, 'limit')).toMatchObject({ id: 'r2', limit: { name: 'tokens' } });
+    // An earlier version kept the request about the first one.
+    const { revised: _, ...earlier } = state.config;
+    const kept = after({ ...state, config: earlier }, set);
+    expect(requestOf(kept, 'limit')).toMatchObject({ id: 'r1', limit: { name: 'steps' } });
+  });
+
   test('also raises a limit that the calls of a message have used up', () => {
     const calls = begun(config({ onLimit: 'ask', limits: { toolCalls: 1 } }));
     const over = replied(calls, callReply(['look', { n: 1 }], ['look', { n: 2 }]));

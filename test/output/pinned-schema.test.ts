@@ -61,7 +61,7 @@ describe('restorePinnedSchema', () => {
     const type = restorePinnedSchema(schema);
     expect(await type.safeParseAsync({ a: 'bbb' })).toMatchObject({ success: true });
     expect((await type.safeParseAsync({ a: 'a' })).error?.issues[0]?.message).toBe(
-      'the value/a must match pattern "^(b+)+$", got "a"',
+      'a: expected a string that matches /^(b+)+$/, got "a"',
     );
     let turns = 0;
     const timer = setInterval(() => (turns += 1), 20);

@@ -195,7 +195,7 @@ function lines({ name, level, text, fix }: Finding, paint: Palette): readonly st
   const [first = '', ...rest] = printable(text).split('\n');
   const indent = ' '.repeat(LEVEL_WIDTH + NAME_WIDTH);
   return [
-    `${color(level.padEnd(LEVEL_WIDTH))}${printable(name).padEnd(NAME_WIDTH)}${first}`,
+    `${color(level.padEnd(LEVEL_WIDTH))}${printable(name).padEnd(NAME_WIDTH - 1)} ${first}`,
     ...rest.map((line) => `${indent}${line}`),
     ...(fix?.split('\n') ?? []).map((each) => `${indent}→ ${printable(each)}`),
   ];

@@ -112,7 +112,7 @@ export const OPTIONS = {
   },
   arg: {
     flags: '--arg <name=value>',
-    text: "an argument of the agent's template or of --prompt, or name:=json; may be repeated",
+    text: "an argument of the agent's template (of `run` and `send` also of --prompt), or name:=json; may be repeated",
     parse: collectArguments,
   },
   setting: {

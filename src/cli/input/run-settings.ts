@@ -69,16 +69,18 @@ const SAME = 'archive by context input open prompt refresh tenant unattended'.sp
  * more fields that have the name of their option.
  */
 export function inFlags(text: string, others: readonly string[] = []): string {
-  return text.replaceAll(
-    /^(- )?(\w+)((?:\.\w+|\[\d+\])*)(?=[:[])/gm,
-    (whole, dash: string | undefined, field: string, rest: string) => {
-      const isSame = SAME.includes(field) || others.includes(field);
-      const word = FLAGS[field] ?? (isSame ? field : null);
-      if (word === null) return whole;
-      const part = word === 'limit' ? limitFlag(rest) : word === 'tag' ? '' : rest;
-      return `${dash ?? ''}--${word}${part}`;
-    },
-  );
+  return text
+    .replaceAll('give `input`', 'give `--input`')
+    .replaceAll(
+      /^(- )?(\w+)((?:\.\w+|\[\d+\])*)(?=[:[])/gm,
+      (whole, dash: string | undefined, field: string, rest: string) => {
+        const isSame = SAME.includes(field) || others.includes(field);
+        const word = FLAGS[field] ?? (isSame ? field : null);
+        if (word === null) return whole;
+        const part = word === 'limit' ? limitFlag(rest) : word === 'tag' ? '' : rest;
+        return `${dash ?? ''}--${word}${part}`;
+      },
+    );
 }
 
 /** Returns the limit that a path such as `.run.costUsd` names, as `--limit` takes it: ` run.cost-usd`. */

@@ -3,6 +3,7 @@ import { StringDecoder } from 'node:string_decoder';
 import { McpServer } from '@modelcontextprotocol/server';
 import type { Client } from '@temporalio/client';
 import { z } from 'zod';
+import { readStatus } from '../../client/below.js';
 import { agentProblem, servedAgentProblem } from '../../client/fork-run.js';
 import { withAllArguments } from '../../client/requests.js';
 import { nameRun } from '../../client/run-ids.js';
@@ -39,7 +40,7 @@ import {
   refuseUnknownTools,
 } from '../../http/input-fields.js';
 import type { Runnable } from '../../http/access.js';
-import { shownToModel } from '../../http/views.js';
+import { shownToModel, withSeenBelow } from '../../http/views.js';
 import { ownVersion } from '../../storage/files.js';
 import { findServedAgent } from '../../temporal/pollers.js';
 import { askRun } from '../../updates/ask.js';
@@ -76,23 +77,25 @@ function addReadTools(server: McpServer, access: RunsAccess): void {
   const withErrorCode = failuresOf(access);
   const { archive } = access;
   const runnable = runnableOf(access);
-  const readStatus = async (named: string): Promise<RunStatus> => {
+  const readNow = async (named: string): Promise<RunStatus> => {
     const { client, id } = await servedRun(access, named);
-    const status = toRunStatus(await readRun(client, id, { archive }), Date.now(), osUser());
+    const read = await readRun(client, id, { archive });
+    const status = await readStatus(client, read, Date.now(), osUser());
     const shown = withTexts(access.canDecide ? withDecideTools(status) : status, runnable);
-    return withNextAct(shown, runnable);
+    const all = await withSeenBelow(shown, async () => await Promise.resolve(true), runnable);
+    return withNextAct(all, runnable);
   };
   server.registerTool(
     'agent_status',
     RUN_TOOLS.agent_status,
-    withErrorCode(async ({ id }) => toolResult(toStatusAnswer(await readStatus(id), runnable))),
+    withErrorCode(async ({ id }) => toolResult(toStatusAnswer(await readNow(id), runnable))),
   );
   server.registerTool(
     'agent_result',
     RUN_TOOLS.agent_result,
     withErrorCode(async ({ id: named, wait_seconds: seconds = WAIT_SECONDS }, { mcpReq }) => {
       const { client, id } = await servedRun(access, named);
-      const now = await readStatus(id);
+      const now = await readNow(id);
       if (!isOpenStatus(now.status) && now.outcome !== null) {
         return toolResult(endedAnswer(id, now.outcome));
       }
@@ -102,9 +105,7 @@ function addReadTools(server: McpServer, access: RunsAccess): void {
         ),
       );
       return toolResult(
-        outcome === null
-          ? unfinishedAnswer(await readStatus(id), runnable)
-          : endedAnswer(id, outcome),
+        outcome === null ? unfinishedAnswer(await readNow(id), runnable) : endedAnswer(id, outcome),
       );
     }),
   );

@@ -103,6 +103,9 @@ export async function watchBelow(
     const unseen = requests.filter(({ digest }) => seen?.has(digest) !== true);
     const counted = { requests: unseen, blocked: seen ? [] : blocked.filter(isLasting) };
     if (!isNothing(counted) && (seen !== null || awaitsOnlyAgents(run))) return counted;
+    for (const known of foundAt.keys()) {
+      if (!blocked.some((one) => one.run === known)) foundAt.delete(known);
+    }
     for (const one of blocked) {
       if (foundAt.has(one.run)) continue;
       foundAt.set(one.run, now);

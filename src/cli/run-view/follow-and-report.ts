@@ -332,14 +332,16 @@ async function follow(
   const { taskQueue, lack } = run;
   const left = { id, runId, taskQueue, lack, last: end.last, wasHosting: await hosting.isAlone() };
   if (end.type === 'interrupted') {
-    const { agent = '' } = end.last?.view.input ?? {};
-    const again = chat && agent !== '' ? { again: ['chat', agent, '--id', id] } : {};
+    const agent = chat ? end.last?.view.input?.agent : undefined;
+    const again = agent === undefined ? {} : { again: ['chat', agent, '--id', id] };
     return await reportInterrupted(context, { ...left, ...again });
   }
   if (end.type === 'waiting') return await reportWaiting(context, { ...left, below: end.below });
   const code = await reportReached(context, run, end);
-  if (end.type === 'turn-ended' && !chat) await reportOpen(context, left);
-  if (ui && context.isTty && hosting.isHosting) await stayUp(context, id, interrupt);
+  const staysUp = ui && context.isTty && hosting.isHosting;
+  const resting = staysUp ? { ...left, wasHosting: false } : left;
+  if (end.type === 'turn-ended' && !chat) await reportOpen(context, resting);
+  if (staysUp) await stayUp(context, id, interrupt);
   return code;
 }
 

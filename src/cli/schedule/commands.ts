@@ -110,7 +110,7 @@ async function noteSchedule(
   if (details.paused) context.note('It is paused.');
   else if (next === undefined) context.note(`It never fires: ${timesText(details)}.`);
   else {
-    const local = details.timeZone === undefined ? '' : ' in the time zone of this machine';
+    const local = details.cron === undefined ? '' : ' in the time zone of this machine';
     const at = formatDateTime(Date.parse(next));
     context.note(`It fires ${timesText(details)}, next at ${at}${local}.`);
   }
@@ -121,7 +121,7 @@ async function noteSchedule(
 /** Returns the times of a schedule as text: `every hour`, `0 9 * * * (Europe/Berlin)`. */
 export function timesText({ cron, everyMs, timeZone }: RecordedTimes): string {
   if (cron === undefined) return formatInterval(everyMs ?? 0);
-  return timeZone === undefined ? visible(cron) : `${visible(cron)} (${visible(timeZone)})`;
+  return `${visible(cron)} (${visible(timeZone ?? 'UTC')})`;
 }
 
 interface ScheduleCreateOptions extends ScheduleCommandOptions {

@@ -51,13 +51,17 @@ export function limitOf(
   return most === null || left <= most - used ? limit : { name, used, limit: most, scope: 'run' };
 }
 
-/** Returns whether a run that has reached this limit may go on under its present limits. */
+/**
+ * Returns whether a run that has reached this limit may go on under its present limits. If it has also
+ * reached another one, a request about that follows.
+ */
 export function isAllowed(state: RunState, name: LimitName, at: number): boolean {
   const { turn, run } = state.config.limits;
   const fits = (scope: 'turn' | 'run', limit: number | null | undefined): boolean =>
     usedOf(name, { state, scope, at }) < (limit ?? Infinity);
-  const free = { ...state, turn: { ...state.turn, limit: null } };
-  return fits('turn', turn[name]) && fits('run', run[name]) && limitReached(free) === null;
+  const next = limitReached({ ...state, turn: { ...state.turn, limit: null } });
+  const isFree = next === null || (state.config.revised === true && next !== name);
+  return fits('turn', turn[name]) && fits('run', run[name]) && isFree;
 }
 
 /**
