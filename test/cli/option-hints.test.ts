@@ -30,6 +30,7 @@ describe('an option under another name', () => {
     ['close x y', 'error: unexpected argument "y"\n(usage: perdure close'],
     ['run files hello --limti steps=3', '(Did you mean --limit?)'],
     ['cancel x --turn 9', 'error: unexpected argument "9"\n(--turn takes no value)'],
+    ['approve x r1 --some a1 a2', '(give the ids with commas: --some a1,a2)'],
     ['mcp acept shop', 'error: unexpected arguments "acept" "shop"\n(Did you mean accept?)'],
   ])('perdure %s', async (line, hint) => {
     const { code, stderr } = await command.here(line.split(' ')).ended;

@@ -217,18 +217,19 @@ function noteNodeValues(
   run: RunReading,
   nodes: readonly PlacedNodeStep[],
 ): void {
-  const kinds = new Map(
-    run.view.state?.config.definition.graph?.nodes.map(({ name, kind }) => [name, kind]),
+  const makesOwn = (run.view.state?.config.definition.graph?.nodes ?? []).filter(
+    // A tool node without arguments executes the call of the model, whose result is a message.
+    (node) => node.kind === 'execute' || (node.kind === 'tool' && node.arguments !== undefined),
   );
-  const callers = nodes.flatMap((step) => {
-    const kind = step.type === 'node-ended' ? kinds.get(step.node) : undefined;
-    return step.type === 'node-ended' && (kind === 'execute' || kind === 'tool') ? [step.node] : [];
-  });
-  if (callers.length === 0 || context.options.json) return;
+  const own = new Set(makesOwn.map(({ name }) => name));
+  const callers = new Set(
+    nodes.flatMap((step) => (step.type === 'node-ended' && own.has(step.node) ? [step.node] : [])),
+  );
+  if (callers.size === 0 || context.options.json) return;
   const values = nextCommandOf(context, ['graph', `--run=${run.id}`, '--json']);
-  const names = [...new Set(callers)].map(visible).join(', ');
+  const names = [...callers].map(visible).join(', ');
   context.note(
-    `Calls of the node${callers.length === 1 ? '' : 's'} ${names} are not in the messages. See their results with: ${values}`,
+    `Calls of the node${callers.size === 1 ? '' : 's'} ${names} are not in the messages. See their results with: ${values}`,
   );
 }
 

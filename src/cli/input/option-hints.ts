@@ -143,8 +143,12 @@ function unexpectedText(entry: Entry): string {
   const meant = entry.commands.find((one) => distance(one.name(), first) <= MISTYPED)?.name();
   const flag = wordBefore(first, entry);
   const isFlag = entry.options.some(({ long, short }) => flag === long || flag === short);
-  const why = meant === undefined ? `${flag} takes no value` : `Did you mean ${meant}?`;
-  const hint = meant === undefined && !isFlag ? '' : `\n(${why})`;
+  const takesNone = flag.startsWith('-') ? `${flag} takes no value` : '';
+  // The word before a second id is the first one.
+  const isList = wordBefore(flag, entry) === '--some';
+  const why = isList ? `give the ids with commas: --some ${flag},${first}` : takesNone;
+  const shownWhy = meant === undefined ? why : `Did you mean ${meant}?`;
+  const hint = meant === undefined && !isFlag && !isList ? '' : `\n(${shownWhy})`;
   const shown = rest.map((word) => show(word)).join(' ');
   return `error: unexpected ${rest.length === 1 ? 'argument' : 'arguments'} ${shown}${hint}`;
 }

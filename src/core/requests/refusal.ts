@@ -5,6 +5,7 @@ import type { RunState } from '../state/state.js';
 import { decisionShape } from '../transcript/message-shapes.js';
 import { guard } from '../text/shape.js';
 import {
+  harmlessActions,
   planAnswerFault,
   readPlanAnswer,
   shownActions,
@@ -299,7 +300,7 @@ function chosenProblem(
   if (isKnown && readPlanAnswer(someText(actions), known)?.as === 'some') return null;
   if (actions === undefined) {
     return malformed(
-      `actions: expected ids, because ${id} has no actions that need approval beside others that need none; give "approve", "deny", or ids`,
+      `actions: expected ids, because ${harmlessActions(known).length === 0 ? 'no' : 'every'} action of ${id} can be executed without approval; give ids, "approve" for all actions, or "deny"`,
     );
   }
   if (actions.length === 0) {
