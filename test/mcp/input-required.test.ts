@@ -125,19 +125,15 @@ const needing = (properties: JsonObject) => ({
 
 describe('the answer in a printed command', () => {
   test.each<[JsonObject, Json]>([
-    [{ type: 'boolean' }, true],
     [{ type: 'boolean', default: false }, false],
-    [{ type: 'integer' }, 1],
-    [{ type: 'integer', minimum: 2.5 }, 3],
-    [{ type: 'integer', exclusiveMaximum: 0 }, -1],
-    [{ type: 'integer', multipleOf: 5, minimum: 7 }, 10],
-    [{ type: 'number', exclusiveMinimum: 0, exclusiveMaximum: 1 }, 0.5],
-    [{ type: 'string', enum: ['a', 'b'] }, 'a'],
+    [{ type: 'integer', default: 3 }, 3],
+    [{ type: 'string', enum: ['a', 'b'], default: 'b' }, 'b'],
+    [{ type: 'string', enum: ['a'] }, 'a'],
     [{ type: 'string', oneOf: [{ const: 'n', title: 'North' }] }, 'n'],
     [{ const: 7 }, 7],
-    [{ type: 'array', items: { enum: ['p', 'q', 'r'] }, minItems: 2 }, ['p', 'q']],
+    [{ const: 'TEXT' }, 'TEXT'],
     [{ type: 'array', items: { type: 'string' }, default: ['x'] }, ['x']],
-  ])('has for %j what the form takes: %j', async (field, value) => {
+  ])('has for %j the default or the only value: %j', async (field, value) => {
     const asks = needing({ f: field });
     const answer: JsonObject = JSON.parse(exampleAnswer(asks) ?? '');
     expect(answer).toEqual({ f: value });
@@ -147,9 +143,16 @@ describe('the answer in a printed command', () => {
 
   test.each<[JsonObject, Json]>([
     [{ type: 'string' }, 'TEXT'],
+    [{ type: 'string', title: 'TEXT' }, 'TEXT'],
     [{ type: 'string', format: 'date' }, 'TEXT'],
+    [{ type: 'boolean' }, 'TEXT'],
+    [{ type: 'integer' }, 'TEXT'],
+    [{ type: 'number', minimum: 2, maximum: 3 }, 'TEXT'],
+    [{ type: 'string', enum: ['delete', 'keep'] }, 'TEXT'],
+    [{ oneOf: [{ const: 'n', title: 'North' }, { const: 's' }] }, 'TEXT'],
+    [{ anyOf: [{ const: 'n' }, { type: 'string' }] }, 'TEXT'],
     [{ type: 'array', items: { type: 'string' } }, ['TEXT']],
-    [{ type: 'integer', minimum: 2, maximum: 1 }, 'TEXT'],
+    [{ type: 'array', items: { enum: ['p', 'q'] }, minItems: 2 }, ['TEXT']],
     [{}, 'TEXT'],
   ])('has for %j a word that is refused until a person has replaced it', (field, value) => {
     const asks = needing({ f: field });
@@ -158,8 +161,13 @@ describe('the answer in a printed command', () => {
     expect(unwrittenField({ f: 'Ada' }, asks)).toBeUndefined();
   });
 
-  test('takes the word from a form that offers it', () => {
-    expect(unwrittenField({ f: 'TEXT' }, needing({ f: { enum: ['TEXT'] } }))).toBeUndefined();
+  test.each<[JsonObject, Json]>([
+    [{ enum: ['TEXT', 'HTML'] }, 'TEXT'],
+    [{ type: 'array', items: { enum: ['TEXT', 'HTML'] } }, ['TEXT']],
+  ])('is none for %j, of which the word is an answer', (field, value) => {
+    const asks = needing({ f: field });
+    expect(exampleAnswer(asks)).toBeNull();
+    expect(unwrittenField({ f: value }, asks)).toBeUndefined();
   });
 
   test('leaves out optional fields, then those with a default, and is none if it is still too long', () => {
@@ -170,10 +178,10 @@ describe('the answer in a printed command', () => {
     expect(exampleAnswer(some)).toBe('{"b":2}');
     expect(exampleAnswer({ type: 'object' })).toBe('{}');
     const both = needing({ a: { default: long }, b: { type: 'integer' } });
-    expect(exampleAnswer(both)).toBe('{"b":1}');
+    expect(exampleAnswer(both)).toBe('{"b":"TEXT"}');
     expect(exampleAnswer(needing({ a: { enum: [long] } }))).toBeNull();
     expect(exampleAnswer(needing({ 'a\u202e': { type: 'integer' } }))).toBe(
-      String.raw`{"a\u202e":1}`,
+      String.raw`{"a\u202e":"TEXT"}`,
     );
   });
 });

@@ -265,7 +265,7 @@ describe('what people see of a request', () => {
     const { notice } = presentRequest(request);
     expect(notice).toMatch(/^> seats \(integer, required\)[^]*\ncity: "Oslo"$/m);
     const lines = seen(request, 120);
-    expect(lines).toContain(`--result '{"seats":1,"confirm":true,"name":"TEXT"}'`);
+    expect(lines).toContain(`--result '{"seats":1,"confirm":"TEXT","name":"TEXT"}'`);
     const { fields } = toPending(RUN, request, asGiven);
     expect(fields).toEqual([
       'seats (integer, required): How many seats [at least 1; default 1]',

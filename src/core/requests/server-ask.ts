@@ -163,16 +163,17 @@ function defaultOf(field: JsonObject): string {
   return value === undefined ? '' : `default ${JSON.stringify(value)}`;
 }
 
-/** Stands for the words of a person in a printed command, which is refused with it. */
+/** Stands for what only a person can say in a printed command, which is refused with it. */
 const OWN_WORDS = 'TEXT';
 
 /** The longest answer in a command, in UTF-16 units. */
 const MAX_EXAMPLE = 300;
 
 /**
- * Returns an answer to a form as JSON for a command, ready to be edited: the defaults, values that the form
- * takes, and `TEXT` for words. Optional fields without a default are left out if there are others; if it is
- * too long, so are all with a default. Null if it is still too long.
+ * Returns an answer to a form as JSON for a command, ready to be edited: the defaults, the values that are the
+ * only ones, and `TEXT` for all others, so a pasted command does not consent to what nobody has said. Optional
+ * fields without a default are left out if there are others; if it is too long, so are all with a default. Null
+ * if it is still too long, or if the form takes `TEXT` as one of its choices.
  */
 export function exampleAnswer({ properties, required }: JsonObject): string | null {
   const needed: readonly Json[] = isList(required) ? required : [];
@@ -182,6 +183,9 @@ export function exampleAnswer({ properties, required }: JsonObject): string | nu
   const isOpen = ({ field }: (typeof fields)[number]): boolean => field['default'] === undefined;
   const wanted = fields.filter((one) => !isOpen(one) || needed.includes(one.name));
   const shown = wanted.length === 0 ? fields : wanted;
+  if (shown.some(({ field }) => onlyValueOf(field) === undefined && offersOwnWords(field))) {
+    return null;
+  }
   const texts = [shown, shown.filter(isOpen)].map((each) =>
     escapeJson(
       JSON.stringify(Object.fromEntries(each.map(({ name, field }) => [name, exampleOf(field)]))),
@@ -195,56 +199,32 @@ export function unwrittenField(given: JsonObject, { properties }: JsonObject): s
   const schemas = isJsonObject(properties) ? properties : {};
   const isUnwritten = ([name, value]: readonly [string, Json | undefined]): boolean => {
     const schema = schemas[name];
-    const isFree = !isJsonObject(schema) || !JSON.stringify(schema).includes(`"${OWN_WORDS}"`);
+    const isFree = !isJsonObject(schema) || !offersOwnWords(schema);
     return isFree && (value === OWN_WORDS || (isList(value) && value.includes(OWN_WORDS)));
   };
   return Object.entries(given).find(isUnwritten)?.[0];
 }
 
-function exampleOf(field: JsonObject): Json {
-  const { default: given, const: only, type, items, minItems } = field;
-  if (given !== undefined) return given;
-  if (only !== undefined) return only;
-  const [first] = choicesOf(field);
-  if (first !== undefined) return first.value;
-  switch (isList(type) ? type[0] : type) {
-    case 'boolean':
-      return true;
-    case 'integer':
-    case 'number':
-      return exampleNumber(field) ?? OWN_WORDS;
-    case 'array': {
-      const values = choicesOf(isJsonObject(items) ? items : {}).map(({ value }) => value);
-      const least = typeof minItems === 'number' ? Math.max(1, minItems) : 1;
-      return values.length === 0 ? [OWN_WORDS] : values.slice(0, least);
-    }
-    default:
-      return OWN_WORDS;
-  }
+/** Whether a field has the placeholder among its values, so that it may be an answer. */
+function offersOwnWords(field: JsonObject): boolean {
+  const { default: given, const: only, items } = field;
+  const values = [field, isJsonObject(items) ? items : {}].flatMap((one) =>
+    choicesOf(one).map(({ value }) => value),
+  );
+  return [...values, only, ...(isList(given) ? given : [given])].includes(OWN_WORDS);
 }
 
-/** Returns a number that a field takes, 1 if it does; undefined if none is found. */
-function exampleNumber(field: JsonObject): number | undefined {
-  const limit = (name: string, otherwise: number): number => {
-    const value = field[name];
-    return typeof value === 'number' ? value : otherwise;
-  };
-  const [least, most] = [limit('minimum', -Infinity), limit('maximum', Infinity)];
-  const [above, below] = [
-    limit('exclusiveMinimum', -Infinity),
-    limit('exclusiveMaximum', Infinity),
-  ];
-  const step = limit('multipleOf', field['type'] === 'integer' ? 1 : 0);
-  const [low, high] = [Math.max(least, above), Math.min(most, below)];
-  const near = [low, low + 1, high, high - 1, (low + high) / 2];
-  return [1, ...near, ...near.map((one) => Math.ceil(one / step) * step)].find(
-    (one) =>
-      Number.isFinite(one) &&
-      one >= least &&
-      one <= most &&
-      one > above &&
-      one < below &&
-      (step === 0 || Number.isInteger(one / step)) &&
-      (field['type'] !== 'integer' || Number.isInteger(one)),
-  );
+function exampleOf(field: JsonObject): Json {
+  const only = onlyValueOf(field);
+  if (only !== undefined) return only;
+  const { type } = field;
+  return (isList(type) ? type[0] : type) === 'array' ? [OWN_WORDS] : OWN_WORDS;
+}
+
+/** Returns the default of a field, or the only value that it takes; undefined if a person has a choice. */
+function onlyValueOf({ default: given, const: only, ...field }: JsonObject): Json | undefined {
+  if (given !== undefined) return given;
+  if (only !== undefined) return only;
+  const isOne = [field['enum'], field['oneOf'], field['anyOf']].find(isList)?.length === 1;
+  return isOne ? choicesOf(field)[0]?.value : undefined;
 }
