@@ -1,6 +1,17 @@
 import { type Json, type JsonObject, isObject } from '../core/text/json.js';
-import { formatCount, percentDecoded, show } from '../core/text/text.js';
+import { formatCount, show } from '../core/text/text.js';
 import { likelyMeant, readablePath } from '../validation/check-options.js';
+import {
+  errorsByAlternative,
+  innerErrors,
+  isOtherConstant,
+  isOtherKind,
+  isWrapper,
+  keysOf,
+  likelyAlternative,
+  nodeAt,
+  schemaAt,
+} from './schema-unions.js';
 
 /** An error of the validator for JSON schemas. `params` are empty if they are long. */
 export interface SchemaError {
@@ -30,27 +41,113 @@ interface Checked {
  * after the other. `what` names the place of the whole value.
  */
 export function faultText(errors: readonly SchemaError[], checked: Checked): string {
-  // The errors of alternatives are part of the error that no alternative fits.
-  const unions = errors.filter(isUnion);
-  const whole = errors.filter(
-    ({ schemaPath }) => !unions.some((union) => schemaPath.startsWith(`${union.schemaPath}/`)),
-  );
-  const texts = [...new Set(whole.map((error) => describeError(error, { ...checked, errors })))];
+  const texts = [...new Set(faultsOf(errors, checked))];
   const more = texts.length - MAX_FAULTS;
   return [...texts.slice(0, MAX_FAULTS), ...(more > 0 ? [`and ${more} more`] : [])].join('; ');
 }
 
-function isUnion({ keyword }: SchemaError): boolean {
-  return keyword === 'anyOf' || keyword === 'oneOf';
+/** Returns the faults that errors mean. The errors of alternatives are part of the one that none of them fits. */
+function faultsOf(errors: readonly SchemaError[], checked: Checked): readonly string[] {
+  const faults: (readonly string[])[] = [];
+  for (let end = errors.length; end > 0; end -= 1) {
+    const error = errors[end - 1];
+    if (error === undefined) continue;
+    if (isWrapper(error)) {
+      const inner = innerErrors(errors.slice(0, end - 1), error, checked.schema);
+      end -= inner.length;
+      faults.unshift(
+        error.keyword === 'propertyNames'
+          ? [nameFault(error, inner, checked)]
+          : unionFaults(error, inner, checked),
+      );
+    } else faults.unshift([describeError(error, checked)]);
+  }
+  return faults.flat();
 }
 
-function describeError(
-  error: SchemaError,
-  { value, schema, what, errors }: Checked & { readonly errors: readonly SchemaError[] },
+/** Returns the faults of a value that fits no alternative of a union. */
+function unionFaults(
+  union: SchemaError,
+  inner: readonly SchemaError[],
+  checked: Checked,
+): readonly string[] {
+  const some = union.keyword === 'oneOf' ? 'exactly one' : 'one';
+  const unclear = [unfit(union, `a value that fits ${some} of the alternatives`, checked)];
+  // Several alternatives fit, of which one may.
+  if (inner.length === 0 || Array.isArray(union.params['passingSchemas'])) return unclear;
+  const groups = errorsByAlternative(union, inner, checked.schema);
+  if (groups === null) return unclear;
+  if (groups.every((group) => isOtherKind(group, union))) {
+    return [unfit(union, kindsText(groups), checked)];
+  }
+  const constants = groups.flatMap((group) =>
+    group.filter((error) => isOtherConstant(error, union)).slice(0, 1),
+  );
+  const [first] = constants;
+  const isTag =
+    constants.length === groups.length &&
+    constants.every(({ instancePath }) => instancePath === first?.instancePath);
+  if (first !== undefined && isTag) {
+    const values = constants.map(({ params }) => params['allowedValue']);
+    return [unfit(first, oneOf([...new Set(values)]), checked)];
+  }
+  return faultsOf(likelyAlternative(groups, union), checked);
+}
+
+/** Returns the kinds of values, and the values, that alternatives take. */
+function kindsText(groups: readonly (readonly SchemaError[])[]): string {
+  const kinds: unknown[] = [];
+  const values: unknown[] = [];
+  for (const group of groups) {
+    const given = group.flatMap(({ keyword, params }): readonly unknown[] => {
+      const { allowedValue, allowedValues } = params;
+      if (keyword === 'const') return [allowedValue];
+      return keyword === 'enum' && Array.isArray(allowedValues) ? allowedValues : [];
+    });
+    values.push(...given);
+    // A value of another kind is also another value.
+    if (given.length > 0 && !group.some(isWrapper)) continue;
+    kinds.push(
+      ...group.flatMap(({ keyword, params }) => (keyword === 'type' ? params['type'] : [])),
+    );
+  }
+  const texts = [
+    ...(kinds.length > 0 ? [typeText([...new Set(kinds)])] : []),
+    ...(values.length > 0 ? [oneOf([...new Set(values)])] : []),
+  ];
+  return texts.join(', or ');
+}
+
+/** Returns the fault of the name of a field that a schema does not take. */
+function nameFault(
+  { instancePath, params }: SchemaError,
+  inner: readonly SchemaError[],
+  { value, what }: Checked,
 ): string {
-  const { keyword, params, instancePath, schemaPath } = error;
+  const { propertyName: name } = params;
+  const label = readablePath(follow(value, keysOf(instancePath)).path) || what;
+  const expected = inner.map((error) => expectation(error, name, undefined)[0]);
+  const why =
+    expected.length === 0 || inner.some(isWrapper)
+      ? ''
+      : `, expected ${[...new Set(expected)].join(', and ')}`;
+  return `${label}: field ${show(name)} has a name that is not allowed${why}`;
+}
+
+/** Returns the fault of a value that is not what was expected. */
+function unfit({ instancePath }: SchemaError, expected: string, { value, what }: Checked): string {
   const { path, at } = follow(value, keysOf(instancePath));
-  const owner = nodeAt(schema, keysOf(percentDecoded(schemaPath)).slice(0, -1));
+  return `${readablePath(path) || what}: expected ${expected}, got ${showValue(at)}`;
+}
+
+function showValue(value: unknown): string {
+  return typeof value === 'number' ? String(value) : show(value);
+}
+
+function describeError(error: SchemaError, { value, schema, what }: Checked): string {
+  const { keyword, params, instancePath } = error;
+  const { path, at } = follow(value, keysOf(instancePath));
+  const owner = schemaAt(schema, error, 1);
   const { missingProperty: missing } = params;
   if (keyword === 'required' && typeof missing === 'string') {
     const properties = isObject(owner) ? owner['properties'] : undefined;
@@ -60,9 +157,7 @@ function describeError(
   const label = readablePath(path) || what;
   const unknown = params['additionalProperty'] ?? params['unevaluatedProperty'];
   if (typeof unknown === 'string') return `${label}: unknown field ${show(unknown)}`;
-  const [expected, got = typeof at === 'number' ? String(at) : show(at)] = isUnion(error)
-    ? [alternatives(error, errors)]
-    : expectation(error, at, owner);
+  const [expected, got = showValue(at)] = expectation(error, at, owner);
   return `${label}: expected ${expected}, got ${got}${meant(error, at)}`;
 }
 
@@ -169,17 +264,6 @@ function sizeOf(value: unknown): string {
   );
 }
 
-/** Returns what the alternatives of a union expect: their values, if each is one. */
-function alternatives(union: SchemaError, errors: readonly SchemaError[]): string {
-  const inner = errors.filter(({ schemaPath }) => schemaPath.startsWith(`${union.schemaPath}/`));
-  const values = inner.map(({ params }) => params['allowedValue']);
-  return inner.length > 0 && inner.every(({ keyword }) => keyword === 'const')
-    ? oneOf(values)
-    : union.keyword === 'oneOf'
-      ? 'a value that fits exactly one of the alternatives'
-      : 'a value that fits one of the alternatives';
-}
-
 /** Returns a note that names the value that a text may be a misspelling of. */
 function meant({ keyword, params }: SchemaError, at: unknown): string {
   const { allowedValues } = params;
@@ -189,11 +273,6 @@ function meant({ keyword, params }: SchemaError, at: unknown): string {
     allowedValues.filter((one) => typeof one === 'string'),
   );
   return likely === undefined ? '' : `; did you mean ${show(likely)}?`;
-}
-
-function keysOf(pointer: string): readonly string[] {
-  const keys = pointer.split('/').slice(1);
-  return keys.map((key) => key.replaceAll('~1', '/').replaceAll('~0', '~'));
 }
 
 /** Follows keys into a value. Returns the path with indexes as numbers, and what is there. */
@@ -208,14 +287,4 @@ function follow(
     return isIndex ? Number(key) : key;
   });
   return { path, at };
-}
-
-function nodeAt(root: unknown, keys: readonly string[]): unknown {
-  return keys.reduce<unknown>(
-    (at, key) =>
-      typeof at === 'object' && at !== null && Object.hasOwn(at, key)
-        ? Reflect.get(at, key)
-        : undefined,
-    root,
-  );
 }
