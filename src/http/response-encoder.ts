@@ -8,13 +8,16 @@ import { createPauseReader } from './response-pauses.js';
 /** The counts of a usage that clients see. */
 type TokenUsage = Pick<Usage, 'inputTokens' | 'outputTokens' | 'cachedTokens' | 'reasoningTokens'>;
 
-/** What is known of a response. `texts`: one for each reply of the model; an empty one is not a message. */
+/**
+ * What is known of a response. `texts`: one for each reply of the model, null for a reply that is not a message
+ * because it has no text. That of an answer that was refused is empty: its stream has shown the message.
+ */
 export interface ResponseState {
   readonly place: ResponsePlace;
   readonly model: string;
   /** Unix time in seconds. */
   readonly createdAt: number;
-  readonly texts: readonly string[];
+  readonly texts: readonly (string | null)[];
   /** The calls that the client executes, with which the response has ended; none if it has not. */
   readonly calls: readonly ToolCall[];
   /** Null: the turn goes on. */
@@ -30,14 +33,15 @@ export interface ResponseState {
  * turn that is canceled answers with the last text that a reply has, whatever came after it.
  */
 export function withAnswer(
-  texts: readonly string[],
+  texts: ResponseState['texts'],
   { answer, status }: Pick<Outcome, 'answer' | 'status'>,
-): readonly string[] {
+): ResponseState['texts'] {
   const isCancelled = status === 'cancelled';
-  const last = isCancelled ? texts.findLast((text) => text !== '') : texts.at(-1);
-  return answer === null || answer === last ? texts : [...texts, answer];
+  const last = isCancelled ? texts.findLast(Boolean) : texts.at(-1);
+  return answer === null || answer === '' || answer === last ? texts : [...texts, answer];
 }
 
+/** Returns a message as an item of a response. `index`: how many messages are before it. */
 function itemOf({ turn }: ResponsePlace, index: number, text: string | null) {
   return {
     id: `msg_${turn}_${index}`,
@@ -81,9 +85,9 @@ export function toResponse(state: ResponseState) {
   const { place, model, createdAt, texts, calls, outcome, isBackground, previous } = state;
   const usage = place.after === undefined ? (outcome?.usage ?? state.usage) : state.usage;
   const isPaused = calls.length > 0;
-  const messages = texts.flatMap((text, index) =>
-    text === '' ? [] : [itemOf(place, index, text)],
-  );
+  const messages = texts
+    .filter((text) => text !== null)
+    .map((text, index) => itemOf(place, index, text));
   const failure = outcome?.error ?? outcome?.reason ?? '';
   return {
     id: responseId(place),
@@ -153,10 +157,27 @@ function toEvent(type: string, sequence: number, fields: object): ResponseEvent 
   return { type, sequence_number: sequence, ...fields };
 }
 
-/** The replies of a turn as items of a response: one for each with a text. The last may be in progress. */
+/** Returns the events with which a message ends, before the number `end`. */
+function endEvents(
+  item: ReturnType<typeof itemOf>,
+  { text, ...at }: { readonly text: string; readonly output_index: number },
+  end: number,
+): ResponseEvent[] {
+  return [
+    toEvent('response.output_text.done', end - 4, { ...at, text, logprobs: [] }),
+    toEvent('response.content_part.done', end - 3, { ...at, part: partOf(text) }),
+    toEvent('response.output_item.done', end - 2, { output_index: at.output_index, item }),
+  ];
+}
+
+/**
+ * The replies of a turn as items of a response: one for each with a text. The last may be in progress. If a reply
+ * has no text after all, because the attempt that was sent did not count, the next one has its item: a stream
+ * that is read again does not know of it.
+ */
 function replyItems(place: ResponsePlace) {
-  const texts: string[] = [];
-  /** What was sent of the reply in progress, and what its attempt has written. */
+  const texts: (string | null)[] = [];
+  /** What was sent of the item in progress, and what the attempt at its reply has written. */
   let shown = '';
   let written = '';
   let isOpen = false;
@@ -164,15 +185,16 @@ function replyItems(place: ResponsePlace) {
   /** How many items have ended. */
   let count = 0;
 
-  const at = () => {
-    const id = `msg_${place.turn}_${texts.length}`;
-    return { item_id: id, output_index: count, content_index: 0 };
-  };
+  const at = () => ({
+    item_id: itemOf(place, count, null).id,
+    output_index: count,
+    content_index: 0,
+  });
   const open = (): ResponseEvent[] => {
     if (isOpen) return [];
     isOpen = true;
     const start = startOf(texts.length);
-    const item = itemOf(place, texts.length, null);
+    const item = itemOf(place, count, null);
     return [
       toEvent('response.output_item.added', start, { output_index: count, item }),
       toEvent('response.content_part.added', start + 1, { ...at(), part: partOf('') }),
@@ -187,16 +209,11 @@ function replyItems(place: ResponsePlace) {
     const fields = { ...at(), delta, logprobs: [] };
     return [...open(), toEvent('response.output_text.delta', sequence, fields)];
   };
-  const finish = (text: string): ResponseEvent[] => {
+  /** Ends the item in progress. `replies`: how many replies there are then. */
+  const finish = (text: string, replies: number): ResponseEvent[] => {
     [written, isWhole] = [text, true];
     const before = [...show(), ...open()];
-    const end = startOf(texts.length + 1);
-    const item = { output_index: count, item: itemOf(place, texts.length, text) };
-    const events = [
-      toEvent('response.output_text.done', end - 4, { ...at(), text, logprobs: [] }),
-      toEvent('response.content_part.done', end - 3, { ...at(), part: partOf(text) }),
-      toEvent('response.output_item.done', end - 2, item),
-    ];
+    const events = endEvents(itemOf(place, count, text), { ...at(), text }, startOf(replies));
     [shown, written, isOpen] = ['', '', false];
     count += 1;
     return [...before, ...events];
@@ -218,13 +235,17 @@ function replyItems(place: ResponsePlace) {
     },
     /** Ends a reply, which is an item if it has a text. `hasItem`: also if the text does not count. */
     close(text: string, hasItem = text !== ''): ResponseEvent[] {
-      const events = hasItem || isOpen ? finish(text) : [];
+      const events = hasItem ? finish(text, texts.length + 1) : [];
       [written, isWhole] = ['', true];
-      texts.push(text);
+      texts.push(hasItem ? text : null);
       return events;
     },
-    /** Ends the reply in progress, if there is one, which the response does not have. */
-    drop: (): ResponseEvent[] => (isOpen ? finish('') : []),
+    /** Ends the item in progress, if there is one, without a text. `isKept`: the response has it. */
+    leave(replies: number, isKept: boolean): ResponseEvent[] {
+      const events = isOpen ? finish('', replies) : [];
+      if (isKept && events.length > 0) texts.push('');
+      return events;
+    },
   };
 }
 
@@ -232,9 +253,8 @@ function replyItems(place: ResponsePlace) {
 function callEvents(
   place: ResponsePlace,
   calls: readonly ToolCall[],
-  { texts, count }: ReturnType<typeof replyItems>,
+  { replies, items }: { readonly replies: number; readonly items: number },
 ): readonly ResponseEvent[] {
-  const [replies, items] = [texts.length, count()];
   return calls.flatMap((call, at) => {
     const index = items + at;
     const [start, end] = [startOf(replies + at), startOf(replies + at + 1)];
@@ -299,19 +319,21 @@ export function responseEncoder(
     calls,
   });
   const pause = (calls: readonly ToolCall[]): readonly ResponseEvent[] => {
-    const before = items.drop();
-    const events = callEvents(place, calls, items);
+    const replies = texts.length;
+    const before = items.leave(replies, true);
+    const events = callEvents(place, calls, { replies, items: items.count() });
     last = stateOf(null, calls);
-    const sequence = startOf(texts.length + calls.length + 1);
+    const sequence = startOf(replies + calls.length + 1);
     const response = toResponse(last);
     return [...before, ...events, toEvent('response.completed', sequence, { response })];
   };
   const end = (outcome: Outcome): ResponseEvent[] => {
     const { status } = outcome;
     // The same whether a reply is in progress or, in a stream that is read again, is not known any more.
-    const sequence = startOf(texts.length + 1);
+    const replies = texts.length + 1;
+    const sequence = startOf(replies);
     const [answer] = withAnswer(texts, outcome).slice(texts.length);
-    const closed = answer === undefined ? items.drop() : items.close(answer);
+    const closed = answer ? items.close(answer) : items.leave(replies, status === 'completed');
     const type = status === 'cancelled' ? 'failed' : STATUSES[status];
     last = stateOf(outcome);
     const response = toResponse(last);

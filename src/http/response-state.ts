@@ -66,9 +66,10 @@ async function readTurn(
     one.role === 'assistant' && one.origin === undefined && one.supplied === undefined ? [one] : [],
   );
   const texts = await Promise.all(
-    replies.map(async ({ side, text, blob }) =>
-      side ? '' : await wholeOf(text, blob, place.blobs),
-    ),
+    replies.map(async ({ side, text, blob }) => {
+      if (text === '') return null;
+      return side ? '' : await wholeOf(text, blob, place.blobs);
+    }),
   );
   // Before a worker has taken the message, the turn has none.
   const createdAt = Math.floor((own[0]?.at ?? Date.now()) / 1_000);

@@ -60,9 +60,6 @@ test('an answer that no reply has is an item of its own', () => {
 });
 
 test('a step without a text is not a message, in the response and in its stream', () => {
-  const call = { id: 'call_1_3_1', name: 'weather', arguments: '{}' };
-  const asked = { type: 'request-raised', request: 'r1', kind: 'client_tool', call: call.id };
-  const calling = { ...replied(''), message: { turn: 1, text: '', calls: [call] } };
   const places = (events: readonly object[]) =>
     encode(events).flatMap((event) =>
       event.type === 'response.output_item.added' ? [JSON.parse(JSON.stringify(event))] : [],
@@ -72,9 +69,9 @@ test('a step without a text is not a message, in the response and in its stream'
     item: { type: 'message', id },
   });
   expect(places([replied(''), replied('B'), ended('completed', 'B')])).toMatchObject([
-    message(0, 'msg_1_1'),
+    message(0, 'msg_1_0'),
   ]);
-  const paused = [replied('A'), replied(''), calling, asked];
+  const paused = [replied('A'), replied(''), CALLING, ASKED];
   const called = { output_index: 1, item: { type: 'function_call', name: 'weather' } };
   expect(places(paused)).toMatchObject([message(0, 'msg_1_0'), called]);
   expect(encode(paused).at(-1)).toMatchObject({
@@ -82,17 +79,68 @@ test('a step without a text is not a message, in the response and in its stream'
   });
 });
 
-test('an answer that was refused has an item in the stream, with its deltas or without, and none in the response', () => {
-  const refused = { type: 'answer-refused', message: { turn: 1, text: 'No' } };
-  const last = [refused, replied('Yes'), ended('completed', 'Yes')];
-  const indexes = (events: readonly object[]) =>
-    encode(events).flatMap((event) =>
-      event.type === 'response.output_item.done' && 'output_index' in event
-        ? [event.output_index]
-        : [],
-    );
-  for (const events of [last, [delta('No'), ...last]]) {
-    expect(indexes(events)).toEqual([0, 1]);
-    expect(read(events).texts).toEqual(['Yes']);
+const REFUSED = { type: 'answer-refused', message: { turn: 1, text: 'No' } };
+const SUPERSEDED = { type: 'superseded', turn: 1 };
+const CALL = { id: 'call_1_3_1', name: 'weather', arguments: '{}' };
+const ASKED = { type: 'request-raised', request: 'r1', kind: 'client_tool', call: CALL.id };
+const CALLING = { ...replied(''), message: { turn: 1, text: '', calls: [CALL] } };
+
+/** Returns the items of a stream by their indexes, and those of the response with which it ends. */
+function itemsOf(events: readonly object[]) {
+  const all: readonly object[] = encode(events);
+  const done = all.flatMap((event) =>
+    'output_index' in event && 'item' in event && 'type' in event
+      ? event.type === 'response.output_item.done'
+        ? [[event.output_index, event.item]]
+        : []
+      : [],
+  );
+  const indexes = all.flatMap((event) => ('output_index' in event ? [event.output_index] : []));
+  const [last] = all.slice(-1);
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the last event has the response
+  const { output } = (last as { response: ReturnType<typeof toResponse> }).response;
+  return { done, indexes: [...new Set(indexes)], output };
+}
+
+test.each<[name: string, live: readonly object[], again: readonly object[]]>([
+  ['an answer that was refused', [delta('No'), REFUSED, replied('Yes')], [REFUSED, replied('Yes')]],
+  [
+    'a reply whose text does not count',
+    [delta('No'), SUPERSEDED, replied(''), delta('Ye'), replied('Yes')],
+    [replied(''), replied('Yes')],
+  ],
+  [
+    'a reply whose text does not count, and one that was refused',
+    [delta('No'), SUPERSEDED, replied(''), REFUSED, replied('A'), replied('Yes')],
+    [replied(''), REFUSED, replied('A'), replied('Yes')],
+  ],
+])('a stream has the items of its response, live and read again: %s', (_, live, again) => {
+  const items = [live, again].map((events) => itemsOf([...events, ended('completed', 'Yes')]));
+  for (const { done, indexes, output } of items) {
+    expect(done).toEqual(output.map((item, at) => [at, item]));
+    expect(indexes).toEqual([...output.keys()]);
   }
+  expect(items[0]).toEqual(items[1]);
+  read([...live, ended('completed', 'Yes')]);
+});
+
+test.each<[name: string, events: readonly object[], texts: readonly string[]]>([
+  ['a call', [delta('No'), SUPERSEDED, CALLING, ASKED], ['']],
+  [
+    'the end',
+    [replied('A'), delta('No'), SUPERSEDED, replied(''), ended('completed', null)],
+    ['A', ''],
+  ],
+  ['its answer', [delta('No'), SUPERSEDED, replied(''), ended('completed', 'Yes')], ['Yes']],
+])('a message that was sent is an item of its response if only %s follows', (_, events, texts) => {
+  const { done, output } = itemsOf(events);
+  expect(done).toEqual(output.map((item, at) => [at, item]));
+  expect(read(events).texts).toEqual(texts);
+});
+
+test('an answer that was refused is an item without a text, and not one if it has sent none', () => {
+  const last = [replied('Yes'), ended('completed', 'Yes')];
+  expect(read([REFUSED, ...last]).texts).toEqual(['', 'Yes']);
+  const silent = { ...REFUSED, message: { turn: 1, text: '' } };
+  expect(read([silent, ...last]).texts).toEqual(['Yes']);
 });
