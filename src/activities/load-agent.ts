@@ -15,7 +15,7 @@ import type { LoadAgentInput } from '../core/run/contract.js';
 import { type RunConfig, SEMANTICS } from '../core/state/state.js';
 import { formatCount, show } from '../core/text/text.js';
 import type { ContextRef } from '../core/transcript/messages.js';
-import { WorkerFaultError } from '../mcp/connection.js';
+import { NoProtocolError, WorkerFaultError } from '../mcp/connection.js';
 import { acceptCommand, describeOdd, lockedTools, serverTools } from '../mcp/lock-tools.js';
 import type { McpServer } from '../mcp/mcp-server.js';
 import { renderTemplate } from '../prompts/template.js';
@@ -104,7 +104,9 @@ async function listOrLeave(
     if (startup === 'best_effort') {
       return { tools: [], left: [{ server: name, message }], listings: [] };
     }
-    if (isOfWorker) throw new UnusableError(message);
+    // A slow server that prints a banner gets a second start.
+    const isNoServer = error instanceof NoProtocolError && Context.current().info.attempt > 1;
+    if (isOfWorker || isNoServer) throw new UnusableError(message);
     if (error instanceof UnusableError) throw error;
     throw new UnreachableError(message, { cause: error });
   }

@@ -265,8 +265,11 @@ function withStderr(error: unknown, open: OpenTransport, isLate: boolean): unkno
   return new Error(`${message}${wrote}`, { cause: error });
 }
 
-/** Until the time for its start was over, a program has written to its standard output, but no message. */
-class NoProtocolError extends Error {}
+/**
+ * Until the time for its start was over, a program has written to its standard output, but no message. It may be
+ * no MCP server at all, or one that begins with a banner and starts slowly.
+ */
+export class NoProtocolError extends Error {}
 
 /** What the SDK puts before the reason of a connection that failed. */
 const INTERNALS = /^(?:Version negotiation probe failed: )?(?:fetch failed: )?(?=.)/;
@@ -283,9 +286,8 @@ function unreachable(server: McpServer, error: unknown): Error {
   const where = server.transport === 'stdio' ? server.command : new URL(server.url).origin;
   const message = normalizeError(error).message.replace(INTERNALS, '');
   const text = `MCP server "${server.name}" (${where}) cannot be reached: ${message}`;
-  // A server would have answered within the time that it has for its start.
   if (error instanceof NoProtocolError) {
-    return new WorkerFaultError(`${text}; check \`command\` and \`args\``);
+    return new NoProtocolError(`${text}; check \`command\` and \`args\``);
   }
   if (server.transport === 'stdio') {
     if (fieldOf(error, 'code') !== 'ENOENT') return new Error(text);

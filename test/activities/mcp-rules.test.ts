@@ -9,6 +9,7 @@ import type { Agent } from '../../src/agents/agent.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { Rule } from '../../src/core/definition/rules.js';
 import type { RunConfig } from '../../src/core/state/state.js';
+import { NoProtocolError } from '../../src/mcp/connection.js';
 import { mcpServer } from '../../src/mcp/mcp-server.js';
 import { fileToolLock } from '../../src/storage/file-stores.js';
 import { inActivity, pinnedAgent, workerDeps } from '../support/activity.js';
@@ -26,8 +27,9 @@ function clerk(rules: readonly Rule[], mcp = [mcpServer(files)]): Agent {
 }
 
 interface Given {
-  /** What the server lists; null if it cannot be reached. */
-  readonly tools?: readonly string[] | null;
+  /** What the server lists, or the error if it cannot be reached. */
+  readonly tools?: readonly string[] | Error;
+  readonly attempt?: number;
   readonly rules?: readonly Rule[];
   readonly others?: readonly Agent[];
   readonly home?: string;
@@ -36,11 +38,11 @@ interface Given {
 /** Starts a run of the agent on a worker whose MCP servers list these tools. */
 async function load(
   agent: Agent,
-  { tools = ['read_file', 'write_file'], rules = [], others = [], home }: Given = {},
+  { tools = ['read_file', 'write_file'], rules = [], others = [], home, attempt = 1 }: Given = {},
 ): Promise<RunConfig> {
   const place = home ?? (await mkdtemp(join(tmpdir(), 'perdure-rules-')));
   const listing = async () => {
-    if (tools === null) throw new Error('it cannot be reached');
+    if (tools instanceof Error) throw tools;
     const listed = tools.map((name) => {
       return { name, description: name, schema, annotations: {}, hash: name };
     });
@@ -56,7 +58,9 @@ async function load(
   };
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the part that this activity uses
   const given = deps as unknown as ActivityDependencies;
-  return await inActivity(() => loadAgent(given, { agent: 'clerk', limits: {}, withMcp: true }));
+  return await inActivity(() => loadAgent(given, { agent: 'clerk', limits: {}, withMcp: true }), {
+    attempt,
+  });
 }
 
 const WRONG: readonly (readonly [string, Rule, string])[] = [
@@ -127,7 +131,10 @@ test('a rule about a tool that the server had before is harmless', async () => {
 test('a rule about a server that the run works without does not end the run', async () => {
   const server = mcpServer({ ...files, startup: 'best_effort' });
   const rules = [{ tool: 'files__wrte_file', ...ask }];
-  const { definition } = await load(clerk(rules, [server]), { tools: null, rules });
+  const { definition } = await load(clerk(rules, [server]), {
+    tools: new Error('it cannot be reached'),
+    rules,
+  });
   expect(definition.mcp?.left).toMatchObject([{ server: 'files' }]);
 });
 
@@ -154,4 +161,19 @@ test('a rule of the configuration may be about the effect that another agent giv
   const rules: readonly Rule[] = [{ tool: 'files__read_file', effect: 'read', ...ask }];
   await expect(load(clerk([]), { rules, others: [other] })).resolves.toBeDefined();
   await expect(load(clerk([]), { rules })).rejects.toThrow('rules[0].effect');
+});
+
+test('a run ends at the second start of a server that has written only what is not the protocol', async () => {
+  const tools = new NoProtocolError('it writes a banner');
+  for (const [attempt, type] of [
+    [1, 'McpUnreachable'],
+    [2, 'AgentRefused'],
+  ] as const) {
+    await expect(load(clerk([]), { tools, attempt })).rejects.toMatchObject({
+      type,
+      message: expect.stringContaining('it writes a banner') as string,
+    });
+  }
+  const other = load(clerk([]), { tools: new Error('it cannot be reached'), attempt: 2 });
+  await expect(other).rejects.toMatchObject({ type: 'McpUnreachable' });
 });

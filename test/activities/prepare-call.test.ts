@@ -7,6 +7,7 @@ import { findMcpTool } from '../../src/activities/tool/mcp-tool.js';
 import { prepareCall, type PreparedCall } from '../../src/activities/tool/prepare-call.js';
 import type { Effect } from '../../src/core/definition/tool-definition.js';
 import { sha256Hex, canonicalJson, type Json } from '../../src/core/text/json.js';
+import { NoProtocolError } from '../../src/mcp/connection.js';
 import { listedTool, usableTool } from '../../src/mcp/listed-tool.js';
 import { mcpServer } from '../../src/mcp/mcp-server.js';
 import { defineTool } from '../../src/tools/define-tool.js';
@@ -171,5 +172,12 @@ describe('a pinned tool of an MCP server', () => {
       reason: 'tool_changed',
       message: expect.stringContaining('is "once" now'),
     });
+  });
+
+  test('is looked for again if its server has only written what is not the protocol', async () => {
+    const listing = async () => Promise.reject(new NoProtocolError('it writes a banner'));
+    const late = { mcp: { of: () => ({ listing }) } } as unknown as ActivityDependencies;
+    const agent = { definition, agent: { mcp: [served({})] } } as unknown as PinnedAgent;
+    await expect(findMcpTool(late, agent, mcpCall)).rejects.toThrow('it writes a banner');
   });
 });
