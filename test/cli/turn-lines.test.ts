@@ -3,8 +3,9 @@ import { dialogue } from '../../src/cli/run-view/dialogue.js';
 import { liveLine } from '../../src/cli/run-view/ticker.js';
 import { cutLine, palette, formatDateTime } from '../../src/cli/format/format.js';
 import { type GraphState, initialState, type RunState } from '../../src/core/state/state.js';
-import { createStepLines } from '../../src/cli/run-view/step-lines.js';
+import { actionLine, createStepLines } from '../../src/cli/run-view/step-lines.js';
 import type { InFlight, Projection } from '../../src/history/projection.js';
+import { planProgress } from '../../src/core/run/details.js';
 import type { RunEvent } from '../../src/core/run/events.js';
 import type { Message, UserMessage } from '../../src/core/transcript/messages.js';
 import { reduce } from '../../src/core/run/reduce.js';
@@ -70,6 +71,45 @@ test('a request that is closed, but not by a decision about it, has a line', () 
       view(opened()),
     ),
   ).toEqual(['request r1 is closed']);
+});
+
+test('an action was skipped if its error says so, and not if its tool has the same words', () => {
+  const nodes = [
+    { kind: 'plan', name: 'plan', save: 'plan', exits: [] },
+    { kind: 'execute', name: 'execute', plan: 'plan', save: 'results', exits: [] },
+  ];
+  const needs = 'not executed: it needs a1, which has failed';
+  const errors: readonly (readonly [type: string, message: string, line: string])[] = [
+    [
+      'tool_error',
+      'not executed: the day is full',
+      'failed · tool_error: not executed: the day is full',
+    ],
+    ['tool_error', needs, `failed · tool_error: ${needs}`],
+    ['invalid_arguments', needs, 'skipped · it needs a1, which has failed'],
+    ['invalid_arguments', 'not executed: x', 'failed · invalid_arguments: not executed: x'],
+    ['not_executed', 'not executed: it needs a1, …', 'skipped · it needs a1, …'],
+    [
+      'denied',
+      'not executed: a person denied it',
+      'failed · denied: not executed: a person denied it',
+    ],
+  ];
+  const actions = errors.map((_, at) => {
+    return { id: `a${at + 1}`, tool: 'add', arguments: {}, ...(at > 0 && { after: ['a1'] }) };
+  });
+  const results = Object.fromEntries(
+    errors.map(([type, text], at) => [`a${at + 1}`, { ok: false, error: { type, message: text } }]),
+  );
+  const run = opened();
+  const definition = { ...run.config.definition, graph: { start: 'plan', nodes } as never };
+  const progress = planProgress({
+    ...run,
+    config: { ...run.config, definition },
+    graph: { values: { plan: { actions, done: [] }, results }, at: null, visited: [] },
+  });
+  const lines = progress?.actions.map((action) => actionLine(action, paint));
+  expect(lines).toEqual(errors.map(([, , line], at) => `action a${at + 1} · add · ${line}`));
 });
 
 describe('the lines of an open run', () => {

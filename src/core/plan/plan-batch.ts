@@ -59,7 +59,8 @@ export function planCalls(
     const referring = { arguments: given, ...(after.length > 0 && refs && { refs }) };
     const call = withArguments({ id: `${place}${action.id}`, name: action.tool }, referring);
     const failed = needsOf(action).find((id) => before.get(id)?.ok === false);
-    const fault = resolved.ok ? failedBefore(failed) : resolved.problem;
+    const skipped = failed === undefined ? null : failedBefore(failed);
+    const fault = resolved.ok ? skipped : resolved.problem;
     return [
       {
         ...call,
@@ -76,8 +77,9 @@ export function planCalls(
   });
 }
 
-function failedBefore(id: string | undefined): string | null {
-  return id === undefined ? null : `not executed: it needs ${id}, which has failed`;
+/** Returns the error of an action that is skipped because one that it needs has failed. */
+export function failedBefore(id: string): string {
+  return `not executed: it needs ${id}, which has failed`;
 }
 
 /**

@@ -1,6 +1,6 @@
 import { type RunGraph, describeGraph, runGraph } from '../graph/describe.js';
-import { actionOf } from '../plan/plan-batch.js';
-import { planIn } from '../plan/plan.js';
+import { actionOf, failedBefore } from '../plan/plan-batch.js';
+import { type PlannedAction, needsOf, planIn } from '../plan/plan.js';
 import type { RunState } from '../state/state.js';
 import { type RunStatus, statusName } from '../state/status.js';
 import { callSummary, formatBytes, visible } from '../state/summaries.js';
@@ -60,11 +60,13 @@ export function planProgress(state: RunState): PlanProgress | null {
       return isObject(saved) ? Object.entries(saved) : [];
     }),
   );
-  const actions = plan.actions.map(({ id, tool, shown = tool }): ActionProgress => {
+  const actions = plan.actions.map((action): ActionProgress => {
+    const { id, tool, shown = tool } = action;
     const result = ended.get(id);
-    if (!isObject(result)) return { id, tool, shown, ...inBatch(state, id) };
+    if (!isObject(result)) return { id, tool, shown, ...inBatch(state, action) };
     if (result['ok'] === true) return { id, tool, shown, state: 'done' };
-    return { id, tool, shown, ...failedAction(isObject(result['error']) ? result['error'] : {}) };
+    const error = isObject(result['error']) ? result['error'] : {};
+    return { id, tool, shown, ...failedAction(action, error) };
   });
   const count = (name: ActionProgress['state']): number =>
     actions.filter((action) => action.state === name).length;
@@ -87,29 +89,38 @@ export function calledFor(state: RunState, id: string): string | null {
 
 type ActionState = Pick<ActionProgress, 'state' | 'message'>;
 
-function failedAction(error: JsonObject): ActionState {
+function failedAction(action: PlannedAction, error: JsonObject): ActionState {
   const [type, message] = [textField(error, 'type'), textField(error, 'message')];
-  const isSaid = isSkipped({ message }) && type !== 'denied';
-  const why = isSaid ? message : message === '' ? type : `${type}: ${message}`;
+  const isSkippedBy = (need: string): boolean => message === failedBefore(need);
+  // A text that only begins like this may be the tool's own.
+  const isSkip =
+    type === 'not_executed' || (type === 'invalid_arguments' && needsOf(action).some(isSkippedBy));
+  const why =
+    isSkip && isSkipped({ message }) ? message : message === '' ? type : `${type}: ${message}`;
   return { state: 'failed', message: why };
 }
 
 /** What the message of a call begins with that was not executed, although nothing is wrong with it. */
 export const SKIPPED = 'not executed: ';
 
-/** Whether an action of a plan was skipped, such as after the failure of one that it needs. */
+/**
+ * Whether an action of a plan was skipped, such as after the failure of one that it needs. The message of any
+ * other action begins with the type of its error.
+ */
 export function isSkipped({ message = '' }: Pick<ActionProgress, 'message'>): boolean {
   return message.startsWith(SKIPPED);
 }
 
 /** Returns the state of an action according to the open batch. */
-function inBatch(state: RunState, id: string): ActionState {
+function inBatch(state: RunState, action: PlannedAction): ActionState {
+  const { id } = action;
   const batch = getOpenBatch(state);
   const index = batch?.calls.findIndex((call) => call.node && actionOf(call) === id) ?? -1;
   const call = batch?.calls[index];
   if (call === undefined) return { state: 'planned' };
   const result = batch?.results[index];
-  if (result) return result.ok ? { state: 'done' } : failedAction({ ...errorIn(result.text) });
+  if (result)
+    return result.ok ? { state: 'done' } : failedAction(action, { ...errorIn(result.text) });
   const work = findWork(state, call.id);
   if (work === undefined) return { state: 'waiting' };
   return { state: work.request === undefined ? 'running' : 'asking' };
