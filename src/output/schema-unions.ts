@@ -30,15 +30,15 @@ export function innerErrors(
   const parent = schemaPath.slice(0, schemaPath.lastIndexOf('/'));
   const owner = schemaAt(schema, wrapper, 1);
   const inner = schemaAt(schema, wrapper);
-  const hasReferences = inner === undefined || referencesOf(inner, schema).size > 0;
+  const references = referencesOf(inner, schema);
   const isPart = (error: SchemaError): boolean => {
     const isHere = error.instancePath === instancePath;
-    const isBelow =
-      keyword !== 'propertyNames' && error.instancePath.startsWith(`${instancePath}/`);
-    if (!isHere && !isBelow) return false;
-    if (error.schemaPath.startsWith(`${schemaPath}/`)) return true;
+    const isInside = keyword !== 'propertyNames' && isBelow(error.instancePath, instancePath);
+    if (!isHere && !isInside) return false;
+    if (isBelow(error.schemaPath, schemaPath)) return true;
     const isSibling = isHere && error.schemaPath === `${parent}/${error.keyword}`;
-    return hasReferences && !(isSibling && isObject(owner) && Object.hasOwn(owner, error.keyword));
+    if (isSibling && isObject(owner) && Object.hasOwn(owner, error.keyword)) return false;
+    return inner === undefined || isOfReference(error, references);
   };
   const last = before.findLastIndex((error) => !isPart(error));
   return before.slice(last + 1);
@@ -54,23 +54,22 @@ export function errorsByAlternative(
 ): readonly (readonly SchemaError[])[] | null {
   const alternatives = schemaAt(schema, union);
   const references = Array.isArray(alternatives)
-    ? alternatives.map((one) => [...referencesOf(one, schema)])
+    ? alternatives.map((one) => referencesOf(one, schema))
     : [];
   const groups = new Map<number, SchemaError[]>();
   let current = 0;
   for (const error of inner) {
     const { schemaPath } = error;
-    const [index] = schemaPath.startsWith(`${union.schemaPath}/`)
+    const [index] = isBelow(schemaPath, union.schemaPath)
       ? schemaPath.slice(union.schemaPath.length + 1).split('/')
       : [];
-    const at =
-      index === undefined
-        ? references.findIndex(
-            (each, place) =>
-              place >= current && each.some((one) => schemaPath.startsWith(`${one}/`)),
-          )
-        : Number(index);
-    if (at < 0) return null;
+    const possible = references.flatMap((each, at) =>
+      at >= current && isOfReference(error, each) ? [at] : [],
+    );
+    const at = index === undefined ? possible[0] : Number(index);
+    const isNamed = [...(references[at ?? 0] ?? [])].some(([one]) => isBelow(schemaPath, one));
+    const isClear = index !== undefined || isNamed || possible.length === 1;
+    if (at === undefined || !isClear) return null;
     current = at;
     groups.set(at, [...(groups.get(at) ?? []), error]);
   }
@@ -118,18 +117,33 @@ export function likelyAlternative(
   return likely;
 }
 
-/** Returns the references in a schema, and in the schemas to which they refer. */
-function referencesOf(part: unknown, schema: JsonObject): ReadonlySet<string> {
-  const found = new Set<string>();
-  const open: unknown[] = [part];
+type References = ReadonlyMap<string, unknown>;
+
+/** Whether an error may be one of a schema that is referred to. */
+function isOfReference({ schemaPath }: SchemaError, references: References): boolean {
+  const keys = keysOf(percentDecoded(schemaPath));
+  return [...references].some(
+    ([one, target]) => isBelow(schemaPath, one) || nodeAt(target, keys) !== undefined,
+  );
+}
+
+function isBelow(path: string, parent: string): boolean {
+  return path.startsWith(`${parent}/`);
+}
+
+/** Returns the references in a schema, and in the schemas to which they refer, with those schemas. */
+function referencesOf(part: unknown, schema: JsonObject): References {
+  const found = new Map<string, unknown>();
+  const open: unknown[] = [part ?? null];
   for (let node = open.pop(); node !== undefined; node = open.pop()) {
     if (Array.isArray(node)) open.push(...node);
     if (!isObject(node)) continue;
     const { $ref: reference } = node;
     if (typeof reference === 'string' && !found.has(reference)) {
-      found.add(reference);
       const pointer = reference.startsWith('#') ? percentDecoded(reference) : '';
-      open.push(pointer === '' ? null : (nodeAt(schema, keysOf(pointer)) ?? null));
+      const target = pointer === '' ? null : (nodeAt(schema, keysOf(pointer)) ?? null);
+      found.set(reference, target);
+      open.push(target);
     }
     open.push(...Object.values(node));
   }

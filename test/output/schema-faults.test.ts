@@ -48,6 +48,8 @@ const references = (a: JsonObject): JsonObject =>
         point,
         name: { type: 'string' },
         alias: { $ref: '#/$defs/point' },
+        named: object({ name: {} }, { required: ['name'] }),
+        trunk: object({ y: {}, kid: { $ref: '#/$defs/trunk' } }, { required: ['y'] }),
         tree: object({ x: {}, kid: { $ref: '#/$defs/tree' } }, { required: ['x'] }),
       },
     },
@@ -146,7 +148,19 @@ test.each<[JsonObject, Json, string]>([
   [
     references({ anyOf: [{ $ref: '#/$defs/tree' }, { type: 'string' }] }),
     { a: { kid: {} } },
+    'a.x: missing, expected a value; a.kid.x: missing, expected a value',
+  ],
+  [
+    references({ anyOf: [{ $ref: '#/$defs/tree' }, { $ref: '#/$defs/trunk' }] }),
+    { a: { kid: {} } },
     'a: expected a value that fits one of the alternatives, got {"kid":{}}',
+  ],
+  [
+    references({
+      allOf: [point, { $ref: '#/$defs/named' }, { anyOf: [{ $ref: '#/$defs/name' }] }],
+    }),
+    { a: {} },
+    'a.x: missing, expected a number; a.y: missing, expected a number; a.name: missing, expected a value; a: expected a string, got {}',
   ],
   [
     object({ list: { type: 'array', items: { anyOf: [{ type: 'string' }, { type: 'null' }] } } }),
