@@ -93,6 +93,10 @@ export function toStatusAnswer(
 export function withNextAct<Status extends ReadStatus>(status: Status, runnable: Runnable): Status {
   const { id, message, outcome, below = [], blockedBelow = [] } = status;
   if (message !== null) return status;
+  if (status.status === 'paused') {
+    const command = runnable(commandLine('perdure', ['resume', id]));
+    return { ...status, message: `the run is paused; a person resumes it with: ${command}` };
+  }
   const [request] = below;
   if (request !== undefined) {
     const asked = `request ${request.id} of run ${request.run}, which this run called, waits for a person: ${request.shown}`;
@@ -102,10 +106,6 @@ export function withNextAct<Status extends ReadStatus>(status: Status, runnable:
   if (blocked !== undefined) {
     const why = `run ${blocked.run}, which this run called, is blocked (${blocked.reason})`;
     return { ...status, message: `${why}: ${blocked.message}` };
-  }
-  if (status.status === 'paused') {
-    const command = runnable(commandLine('perdure', ['resume', id]));
-    return { ...status, message: `the run is paused; a person resumes it with: ${command}` };
   }
   if (status.status !== 'waiting_message' || outcome !== null) return status;
   return { ...status, message: 'the run waits for its first message; send it with agent_send' };
