@@ -21,6 +21,7 @@ import {
   type ModelFacts,
   type ModelOptions,
   assertModelEntry,
+  isDemoEntry,
 } from './model-entry.js';
 import { DEFAULT_KEY_ENV, openAiModel, openAiModelFromEnvironment } from './openai/model.js';
 import type { WireModelOptions } from './wire/wire-model.js';
@@ -98,12 +99,16 @@ export function createModelCatalog(
   entries: Readonly<Record<string, ModelEntry>>,
   environment: Environment,
 ): ModelCatalog {
+  const delayMs = Number(environment['PERDURE_DEMO_DELAY_MS'] ?? 0);
+  const demo: ResolvedModel = { model: demoModel({ delayMs }), ...DEMO };
   const named = new Map(
-    Object.entries(entries).map(([name, entry]) => [name, resolveEntry(name, entry, environment)]),
+    Object.entries(entries).map(([name, entry]) => {
+      assertModelEntry(name, entry);
+      const facts = { ...demo, price: entry.price ?? FREE, window: entry.window ?? null };
+      return [name, isDemoEntry(entry) ? facts : resolveEntry(name, entry, environment)];
+    }),
   );
   const standard = openAiModelFromEnvironment(environment);
-  const delayMs = Number(environment['PERDURE_DEMO_DELAY_MS'] ?? 0);
-  const demo = demoModel({ delayMs });
   const anthropic = createAnthropic({}, environment);
   return {
     knows: (name) =>
@@ -112,10 +117,7 @@ export function createModelCatalog(
     resolve(name) {
       const entry = named.get(name);
       if (entry !== undefined) return entry;
-      if (name === 'demo') {
-        const facts = { price: FREE, window: null, capabilities: DEMO };
-        return { model: demo, name, provider: 'demo', ...facts };
-      }
+      if (name === 'demo') return demo;
       if (isOwnedByAnthropic(name, environment))
         return { model: anthropic, ...anthropicFacts(name, {}) };
       return { model: standard, provider: 'openai', ...resolveFacts(name, {}, NO_NATIVE_TOOLS) };
@@ -126,18 +128,23 @@ export function createModelCatalog(
 /** The price of a script. */
 export const FREE: ModelPrice = { input: 0, cachedInput: 0, output: 0 };
 
-/** The capabilities of the demo model, which only reads texts and calls tools. */
-const DEMO: ModelCapabilities = getCapabilities('demo', {
-  responseFormat: 'none',
-  logprobs: false,
-  images: false,
-  files: false,
-  nativeTools: false,
-  computerUse: false,
-});
+/** The facts of the demo model, which only reads texts and calls tools. */
+const DEMO: Omit<ResolvedModel, 'model'> = {
+  name: 'demo',
+  provider: 'demo',
+  price: FREE,
+  window: null,
+  capabilities: getCapabilities('demo', {
+    responseFormat: 'none',
+    logprobs: false,
+    images: false,
+    files: false,
+    nativeTools: false,
+    computerUse: false,
+  }),
+};
 
 function resolveEntry(name: string, entry: ModelEntry, environment: Environment): ResolvedModel {
-  assertModelEntry(name, entry);
   if ('call' in entry) {
     return {
       model: entry,

@@ -172,6 +172,11 @@ export function assertModelEntry(name: string, entry: ModelEntry): void {
   checkOptions(`models.${name}`, { schema, options: entry });
 }
 
+/** Whether an entry is the demo model under another name, such as with a price to try limits of the cost. */
+export function isDemoEntry(entry: ModelEntry): boolean {
+  return !('call' in entry) && entry.model === 'demo' && entry.baseUrl === undefined;
+}
+
 /** Returns what an entry is that is not an object, without its value: a text may be a key. */
 function notAnEntry(entry: unknown): string {
   if (Array.isArray(entry)) {

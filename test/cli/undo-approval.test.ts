@@ -128,9 +128,9 @@ test('an approved undo says that the call is undone, not that the run resumes', 
 test('the command says that the undo waits for approval, and refuses a second one', async () => {
   const { id, digest, said } = await undoing();
   expect(said).toContain(
-    `The undo of call call_1_1_0 of run ${id} waits for approval (request r2). Approve it with: `,
+    `The undo of call call_1_1_0 of run ${id} waits for approval (request r2). See it, and how to decide, with: `,
   );
-  expect(said).toContain(`approve ${id} r2 --digest ${digest.slice(0, 12)}`);
+  expect(said).toContain(`inbox ${id} r2`);
   const waits = 'the undo of call_1_1_0 waits for a decision about request r2';
   await expect(type(undo, { id })).rejects.toThrow(waits);
   await expect(type(undo, { id })).rejects.toThrow(/ See it with: .* inbox run-\S+ r2 /);

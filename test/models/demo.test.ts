@@ -8,6 +8,7 @@ import { documentKey, documentText } from '../../src/core/rules/documents.js';
 import type { PromptMessage } from '../../src/core/transcript/messages.js';
 import { demoModel } from '../../src/models/demo/model.js';
 import { ModelError } from '../../src/models/model.js';
+import { createModelCatalog } from '../../src/models/model-catalog.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { fileTools } from '../../src/tools/files/file-tools.js';
 import { temporaryFolder } from '../tools/support.js';
@@ -339,5 +340,23 @@ describe('a plan of the demo model', () => {
       actions: [],
       answer: `The plan was not accepted: ${problem}`,
     });
+  });
+});
+
+describe('an entry of the configuration that names the demo model', () => {
+  it('is the demo model, with a price to try limits of the cost', async () => {
+    const price = { input: 100, cachedInput: 10, output: 1_000 };
+    const env = { OPENAI_API_KEY: 'x', OPENAI_BASE_URL: 'http://127.0.0.1:1/v1' };
+    const { resolve } = createModelCatalog({ priced: { model: 'demo', price } }, env);
+    const { model, name, provider, price: own } = resolve('priced');
+    expect({ name, provider, own }).toEqual({ name: 'demo', provider: 'demo', own: price });
+    const question = request([{ role: 'user', text: 'hello' }]);
+    const { text } = await model.call(question, { signal: new AbortController().signal });
+    expect(text).toContain('The demo model wrote this');
+  });
+
+  it('is a model of a server that has a model of this name', () => {
+    const entry = { model: 'demo', baseUrl: 'http://127.0.0.1:1/v1' };
+    expect(createModelCatalog({ own: entry }, {}).resolve('own').provider).toBe('openai');
   });
 });

@@ -1,7 +1,6 @@
 import { toRunStatus } from '../../client/status.js';
 import { RefusedError } from '../../core/errors.js';
 import { isUndoing } from '../../core/requests/undo-text.js';
-import { decidingCommands } from '../../core/requests/commands.js';
 import type { Undoable } from '../../core/state/undo.js';
 import { visible, visibleMessage } from '../../core/state/summaries.js';
 import type { Request } from '../../core/transcript/request.js';
@@ -13,7 +12,7 @@ import { deciderName } from '../input/option-parsers.js';
 import { withOptions } from '../input/options.js';
 import { type OpenedRun, requireOpenRun, requireWorker } from '../open-run.js';
 import { nextCommandFor } from '../reports/next-command.js';
-import { ownStanding, viewedRequests } from '../requests/show-request.js';
+import { viewedRequests } from '../requests/show-request.js';
 
 interface UndoOptions {
   readonly id: string;
@@ -125,12 +124,8 @@ async function progressText(
   const command = async (words: readonly string[]): Promise<string> =>
     await nextCommandFor(context, run, words);
   if (request !== undefined) {
-    const standing = ownStanding(run, request);
-    const [own] = decidingCommands(id, request, Date.now(), standing.name);
-    const waits = `The undo of ${what} waits for approval (request ${visible(request.id)}).`;
-    return own === undefined || standing.name !== 'own'
-      ? `${waits} See it with: ${await command(['inbox', id, request.id])}`
-      : `${waits} Approve it with: ${await command(own.words)}`;
+    const see = await command(['inbox', id, request.id]);
+    return `The undo of ${what} waits for approval (request ${visible(request.id)}). See it, and how to decide, with: ${see}`;
   }
   const reason = call?.message === undefined ? '' : `: ${visibleMessage(call.message)}`;
   const isPaused = run.view.state?.paused === true;

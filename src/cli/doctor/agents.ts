@@ -5,7 +5,7 @@ import { type Config, defineConfig } from '../../config.js';
 import { isOwnedByAnthropic } from '../../models/anthropic/model.js';
 import { LOCAL_SERVERS, type RunningServer, findLocalServer } from '../../models/known-models.js';
 import { type ModelCatalog, createModelCatalog } from '../../models/model-catalog.js';
-import type { ModelOptions } from '../../models/model-entry.js';
+import { type ModelOptions, isDemoEntry } from '../../models/model-entry.js';
 import { isModelError } from '../../models/model.js';
 import type { CliContext } from '../context.js';
 import { formatCount } from '../format/format.js';
@@ -88,7 +88,7 @@ function modelFinding(name: string, model: string, { config, env, local }: Surro
     const text = `model ${model}: an adapter from the configuration`;
     return { name, level: 'ok', text, data: { model, provider: 'adapter' } };
   }
-  if (entry === undefined && model === 'demo') {
+  if (isDemo(model, config)) {
     const text = `the demo model: a fixed script, not an LLM; it ${DEMO_WORKS}`;
     const fix = `to use an LLM: ${llmSettings(local)}; if the configuration has model: 'demo', also name the LLM there`;
     return { name, level: 'note', text, fix, data: { model, provider: 'demo' } };
@@ -198,7 +198,8 @@ export async function callModels(
 }
 
 function isDemo(name: string, { models = {} }: Config): boolean {
-  return name === 'demo' && models[name] === undefined;
+  const entry = models[name];
+  return entry === undefined ? name === 'demo' : isDemoEntry(entry);
 }
 
 function notCalled(model: string, why: string): Finding {
