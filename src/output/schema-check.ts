@@ -2,7 +2,8 @@ import { createRequire } from 'node:module';
 import { Worker } from 'node:worker_threads';
 import { LRUCache } from 'lru-cache';
 import { type Json, type JsonObject, canonicalJson, sha256Hex } from '../core/text/json.js';
-import { type SchemaError, faultText } from './schema-faults.js';
+import { faultText } from './schema-faults.js';
+import type { SchemaError } from './schema-unions.js';
 
 /** The check of one value; `key` identifies the schema, so that the thread compiles it once. */
 interface ThreadJob {

@@ -2,6 +2,7 @@ import { type Json, type JsonObject, isObject } from '../core/text/json.js';
 import { formatCount, show } from '../core/text/text.js';
 import { likelyMeant, readablePath } from '../validation/check-options.js';
 import {
+  type SchemaError,
   errorsByAlternative,
   innerErrors,
   isOtherConstant,
@@ -12,17 +13,6 @@ import {
   nodeAt,
   schemaAt,
 } from './schema-unions.js';
-
-/** An error of the validator for JSON schemas. `params` are empty if they are long. */
-export interface SchemaError {
-  /** The place of the value, as a JSON pointer. */
-  readonly instancePath: string;
-  /** The place of the keyword in the schema, as a URL fragment with a JSON pointer. */
-  readonly schemaPath: string;
-  readonly keyword: string;
-  readonly params: Readonly<Record<string, unknown>>;
-  readonly message: string;
-}
 
 /** The most faults that are named. */
 const MAX_FAULTS = 10;

@@ -1,6 +1,16 @@
 import { type JsonObject, isObject } from '../core/text/json.js';
 import { percentDecoded } from '../core/text/text.js';
-import type { SchemaError } from './schema-faults.js';
+
+/** An error of the validator for JSON schemas. `params` are empty if they are long. */
+export interface SchemaError {
+  /** The place of the value, as a JSON pointer. */
+  readonly instancePath: string;
+  /** The place of the keyword in the schema, as a URL fragment with a JSON pointer. */
+  readonly schemaPath: string;
+  readonly keyword: string;
+  readonly params: Readonly<Record<string, unknown>>;
+  readonly message: string;
+}
 
 /** Keywords whose error follows the errors of the schemas in them. */
 const WRAPPERS: readonly string[] = ['anyOf', 'oneOf', 'propertyNames'];
