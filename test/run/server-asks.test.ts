@@ -94,7 +94,7 @@ describe('an MCP server that asks before it acts', () => {
       why: 'MCP server "shop" asks before it executes shop__deploy',
       expiresAt: null,
       fix: expect.stringMatching(
-        /^perdure answer \S+ r1 --digest [0-9a-f]{12} --result '\{"confirm":true,"region":"north"\}'$/,
+        /^perdure answer \S+ r1 --digest [0-9a-f]{12} --result '\{"confirm":"TEXT","region":"north"\}'$/,
       ),
     });
     expect(request.shown).toBe(
