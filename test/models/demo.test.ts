@@ -347,8 +347,8 @@ describe('an entry of the configuration that names the demo model', () => {
   it('is the demo model, with a price to try limits of the cost', async () => {
     const price = { input: 100, cachedInput: 10, output: 1_000 };
     const env = { OPENAI_API_KEY: 'x', OPENAI_BASE_URL: 'http://127.0.0.1:1/v1' };
-    const { resolve } = createModelCatalog({ priced: { model: 'demo', price } }, env);
-    const { model, name, provider, price: own } = resolve('priced');
+    const catalog = createModelCatalog({ priced: { model: 'demo', price } }, env);
+    const { model, name, provider, price: own } = catalog.resolve('priced');
     expect({ name, provider, own }).toEqual({ name: 'demo', provider: 'demo', own: price });
     const question = request([{ role: 'user', text: 'hello' }]);
     const { text } = await model.call(question, { signal: new AbortController().signal });
