@@ -79,7 +79,7 @@ export function toRunStatus(run: RunReading, now: number, by?: string): RunStatu
 /** The beginning of a message about something that a certain worker lacks. */
 const OF_WORKER = /^worker [^:]+(?=:| \()/;
 
-/** Returns the message about a block from the newest attempt, if another worker has made that in vain, too. */
+/** Returns the newest attempt's message about a block, which names the worker that failed last. */
 function newestOf(message: string | null, reports: RunStatus['reports']): string | null {
   const newest = reports.at(-1)?.message ?? '';
   const isSame = message?.replace(OF_WORKER, '') === newest.replace(OF_WORKER, '');

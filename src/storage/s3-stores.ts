@@ -285,7 +285,7 @@ function once<T>(make: () => Promise<T>): () => Promise<T> {
   };
 }
 
-/** A worker reads other variables than the shell of the person who reads the error. */
+/** Whoever reads the error may not have the environment of the worker. */
 const HERE = `in the environment of process ${process.pid}@${hostname()}`;
 
 const FIXES: Readonly<Record<string, string>> = {

@@ -56,7 +56,7 @@ interface BelowOptions {
   readonly id: string;
   /** Returns the run as last read; null before the first read. */
   readonly view: () => Projection | null;
-  /** The digests of the requests that a person at the terminal has seen; null if nobody is there. */
+  /** The digests of the requests that a person at the terminal has seen; null without a terminal. */
   readonly seen: ReadonlySet<string> | null;
   /** The run as it was before; a worker that has just started may release what is blocked. Null if it is new. */
   readonly joined: object | null;
@@ -76,7 +76,7 @@ const PATIENCE_MS = 10_000;
 
 /**
  * Resolves with what called runs wait for as soon as it ends the watch of the run: requests that the
- * person at the terminal has not seen; or, if nobody is there, anything once the run only waits for
+ * person at the terminal has not seen; or, without a terminal, anything once the run only waits for
  * called runs. Resolves with nothing when the signal aborts. Queries the server only while a called
  * agent works for the run, and less often over time.
  */

@@ -171,7 +171,7 @@ const MAX_EXAMPLE = 300;
 
 /**
  * Returns an answer to a form as JSON for a command, ready to be edited: the defaults, the values that are the
- * only ones, and `TEXT` for all others, so a pasted command does not consent to what nobody has said. Optional
+ * only ones, and `TEXT` for all others, so that pasting the command consents to nothing. Optional
  * fields without a default are left out if there are others; if it is too long, so are all with a default. Null
  * if it is still too long, or if the form takes `TEXT` as one of its choices.
  */
