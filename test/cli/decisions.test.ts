@@ -296,7 +296,7 @@ test('a decision that no worker checks blocks the next one, which names the comm
   const given = { id, request: 'r1', text: ['so'] };
   expect((await decide(answer, given)).stderr).toContain('a worker checks the decision');
   await expect(decide(answer, given)).rejects.toThrow(
-    /\(checking\): another decision about r1 waits for a worker to check it; .*; no worker is running\. This configuration does not have agent .*: start the program that has it\. See: /,
+    /\(checking\): another decision about r1 \(answer\) waits for a worker to check it; .*; no worker is running\. This configuration does not have agent .*: start the program that has it\. See: /,
   );
   await handle.terminate();
 });

@@ -7,6 +7,7 @@ import type { RunRow } from '../../client/run-row.js';
 import { ownReason } from '../../core/state/status.js';
 import { toRunStatus } from '../../client/status.js';
 import { InputError } from '../../core/errors.js';
+import { commandLine } from '../../core/requests/commands.js';
 import { visible } from '../../core/state/summaries.js';
 import { type CliContext, type Command, EXIT, type ExitCode, UsageError } from '../context.js';
 import { columns, formatDateTime } from '../format/format.js';
@@ -26,6 +27,7 @@ import {
 } from '../reports/next-command.js';
 import { describeWorkflow } from '../../temporal/server-answers.js';
 import { nearestFirst } from '../../validation/check-options.js';
+import { checkingHint, readChecked } from '../requests/checked-decision.js';
 import { openRequest } from '../requests/decide.js';
 import {
   columnsOf,
@@ -269,8 +271,10 @@ async function listAll(context: CliContext, agent: string | undefined): Promise<
   noteServer(context, await context.server());
   const client = await context.client();
   const { requests: listed, more, unreadable } = await listRequests(client, { agent });
-  const canceled = await canceledRuns(client, listed);
-  const requests = listed.filter(({ run }) => !canceled.has(run));
+  const { canceled, checking } = await heldRuns(client, listed);
+  const requests = listed
+    .filter(({ run }) => !canceled.has(run))
+    .map((one) => (checking.get(one.run)?.checked.has(one.id) ? beingChecked(one) : one));
   if (context.options.json) context.out(JSON.stringify(runnableFixes(context, requests)));
   else if (requests.length === 0) {
     if (unreadable.length === 0) {
@@ -280,8 +284,14 @@ async function listAll(context: CliContext, agent: string | undefined): Promise<
     if (unknown !== null) context.note(`${unknown}.`);
   } else {
     const show = (one: OpenRequest) => nextCommandAbout(context, ['inbox', one.run, one.id]);
-    const options = { width: columnsOf('stdout'), now: Date.now(), show };
+    const checked = ({ run, id }: OpenRequest) => checking.get(run)?.checked.get(id);
+    const options = { width: columnsOf('stdout'), now: Date.now(), show, checked };
     for (const line of inboxLines(requests, options)) context.out(line);
+  }
+  for (const [run, { place }] of checking) {
+    const hint = await checkingHint(context, place);
+    if (hint !== null)
+      context.note(`A decision of run ${visible(run)} waits for a worker to check it. ${hint}`);
   }
   for (const [run, place] of canceled) {
     context.note(
@@ -300,16 +310,30 @@ const [MAX_ASKED, AT_ONCE] = [200, 8];
 /** What decides which worker can continue a run. */
 type WorkerPlace = Parameters<typeof workerHint>[1];
 
-/**
- * Returns the runs of these requests for which a cancel is requested. It comes before any decision, and only a
- * worker takes the requests from the list.
- */
-async function canceledRuns(
-  client: Client,
-  requests: readonly OpenRequest[],
-): Promise<ReadonlyMap<string, WorkerPlace>> {
+/** The activity that checks a decision. */
+const CHECK = 'checkDecision';
+
+/** The runs in which no decision can be made before a worker runs. */
+interface HeldRuns {
+  /** Those for which a cancel is requested: it comes before any decision, and takes the requests from the list. */
+  readonly canceled: ReadonlyMap<string, WorkerPlace>;
+  /** Those with decisions that a worker has not checked yet, by the ids of the requests. */
+  readonly checking: ReadonlyMap<
+    string,
+    { readonly place: WorkerPlace; readonly checked: Awaited<ReturnType<typeof readChecked>> }
+  >;
+}
+
+/** Returns a request whose command shows it: no decision can be made about it. */
+function beingChecked(request: OpenRequest): OpenRequest & { readonly checking: true } {
+  const fix = commandLine('perdure', ['inbox', request.run, request.id]);
+  return { ...request, fix, checking: true };
+}
+
+async function heldRuns(client: Client, requests: readonly OpenRequest[]): Promise<HeldRuns> {
   const runs = [...new Map(requests.map(({ run, agent }) => [run, agent]))].slice(0, MAX_ASKED);
-  const found = new Map<string, WorkerPlace>();
+  const canceled = new Map<string, WorkerPlace>();
+  const checking: Map<string, NonNullable<ReturnType<HeldRuns['checking']['get']>>> = new Map();
   for (let from = 0; from < runs.length; from += AT_ONCE) {
     await Promise.all(
       runs.slice(from, from + AT_ONCE).map(async ([run, agent]) => {
@@ -318,13 +342,16 @@ async function canceledRuns(
           (described) => described.raw,
           () => null,
         );
-        if (raw?.workflowExtendedInfo?.cancelRequested !== true) return;
-        const taskQueue = raw.workflowExecutionInfo?.taskQueue ?? '';
-        found.set(run, { agent: agent ?? '', taskQueue });
+        const taskQueue = raw?.workflowExecutionInfo?.taskQueue ?? '';
+        const place = { agent: agent ?? '', taskQueue };
+        if (raw?.workflowExtendedInfo?.cancelRequested === true) canceled.set(run, place);
+        else if (raw?.pendingActivities?.some(({ activityType: type }) => type?.name === CHECK)) {
+          checking.set(run, { place, checked: await readChecked(client, run) });
+        }
       }),
     );
   }
-  return found;
+  return { canceled, checking };
 }
 
 async function showRun(

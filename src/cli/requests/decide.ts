@@ -307,16 +307,23 @@ async function send(
   }
 }
 
-/** Shows the request, and returns an error that names the given command with the digest. */
+/**
+ * Shows the request, and returns an error that names the given command with the digest, or one that says that
+ * no decision can be made now.
+ */
 async function unseen(
   context: CliContext,
   { opened, request }: OpenedRequest,
   { command, given = [], by }: Pick<DecisionInput, 'command' | 'given' | 'by'>,
-): Promise<UsageError> {
+): Promise<Error> {
   const { run } = opened;
   const { lines } = await shownRequest(context, { run, request }, { to: 'stderr' });
   for (const line of lines) {
     context.note(line);
+  }
+  if (request.checking) {
+    const why = `the decision about request ${visible(request.id)} is refused (checking): another one waits for a worker to check it, as shown above`;
+    return new RefusedError(why, { reason: 'checking' });
   }
   const isOther = by === undefined && ownStanding(run, request).name === 'other';
   const words = [

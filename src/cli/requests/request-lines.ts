@@ -110,6 +110,8 @@ export interface RequestView {
   readonly standing?: Standing;
   /** The command that shows the arguments in full. */
   readonly whole: string;
+  /** What is said while a decision is being checked, and how to start a worker if none is running. */
+  readonly checked?: readonly string[];
   /** The answers follow at a prompt, so the lines name no command, and the digest is short. */
   readonly prompts?: boolean;
 }
@@ -159,7 +161,7 @@ function answerLines(request: Request, width: number): readonly string[] {
 
 function commandLines(view: RequestView, { width, now }: RequestLineOptions): readonly string[] {
   return [
-    ...wrapped(decideLine(view, now), width),
+    ...(view.checked ?? wrapped(decideLine(view, now), width)),
     ...view.commands.flatMap(({ command, purpose }) => [
       ...wrapped(`# ${oneLine(purpose)}`, width),
       ...wrappedCommand(oneLine(command), width),
@@ -172,9 +174,6 @@ function decideLine({ request, commands, standing }: RequestView, now: number): 
   if (commands.length > 0) {
     if (standing?.name !== 'other') return 'decide with one of:';
     return `You may not decide (${oneLine(standing.problem ?? '')}). Give the name of someone who may as NAME:`;
-  }
-  if (request.checking) {
-    return 'A decision waits for a worker to check it; no other can be made until then.';
   }
   const isOver = request.expiresAt !== null && request.expiresAt <= now;
   if (isOver) return 'It has expired, so it can no longer be decided.';

@@ -6,13 +6,14 @@ import { peopleOf } from '../../core/state/consent.js';
 import type { RunState } from '../../core/state/state.js';
 import type { RunStatus } from '../../core/state/status.js';
 import { recordedName } from '../../core/state/summaries.js';
-import type { Request } from '../../core/transcript/request.js';
+import type { DecisionKind, Request } from '../../core/transcript/request.js';
 import type { Projection } from '../../history/projection.js';
 import { BlobError } from '../../storage/blob-store.js';
 import type { CliContext } from '../context.js';
 import { formatAgo, formatSpan, oneLine, wrapped, wrappedCommand } from '../format/format.js';
 import { deciderName, osUser } from '../input/option-parsers.js';
 import { nextCommandFor, runnableText } from '../reports/next-command.js';
+import { checkedDecisions, checkedLine, checkingHint } from './checked-decision.js';
 import { hidesArguments, requestLines } from './request-lines.js';
 
 /** The run that made a request, as it was read, and the queue of its workers. */
@@ -95,9 +96,24 @@ export async function shownRequest(
   const whole = await command(['inbox', run.id, request.id, '--full']);
   const { why } = read.request;
   const shown = { ...read.request, why: runnableText(context, why) };
-  const view = { ...read, run: run.id, request: shown, commands, whole, prompts, standing };
-  const options = { width: columnsOf(to), full, now };
+  const width = columnsOf(to);
+  const checked = request.checking ? await checkedLines(context, { run, request }, width) : null;
+  const about = { run: run.id, request: shown, commands, whole, prompts, standing };
+  const view = { ...read, ...about, ...(checked && { checked }) };
+  const options = { width, full, now };
   return { lines: requestLines(view, options), isCut: hidesArguments(view, options) };
+}
+
+async function checkedLines(
+  context: CliContext,
+  { run, request }: { readonly run: AskingRun; readonly request: Request },
+  width: number,
+): Promise<readonly string[]> {
+  const { taskQueue, view } = run;
+  const agent = view.state?.config.definition.name ?? '';
+  const hint = await checkingHint(context, { agent, taskQueue });
+  const line = checkedLine(checkedDecisions(view.state).get(request.id));
+  return [...wrapped(line, width), ...(hint === null ? [] : [oneLine(hint)])];
 }
 
 /**
@@ -130,17 +146,20 @@ interface InboxLineOptions {
   readonly now: number;
   /** Returns the command that shows a request in full. */
   readonly show: (request: OpenRequest) => string;
+  /** Returns the decision about a request that a worker has not checked yet. Default: none has any. */
+  readonly checked?: (request: OpenRequest) => DecisionKind | undefined;
 }
 
 /** Returns a block of lines for each open request: what it is about, and how to see it in full. */
 export function inboxLines(
   requests: readonly OpenRequest[],
-  { width, now, show }: InboxLineOptions,
+  { width, now, show, checked = () => undefined }: InboxLineOptions,
 ): readonly string[] {
   return requests.flatMap((request, at) => {
     const { run, id, agent, kind, raisedAt, expiresAt } = request;
     const [first = '', ...rest] = request.shown.split('\n');
     const expires = expiresAt === null ? [] : [expiryText(expiresAt, now)];
+    const as = checked(request);
     return [
       ...(at === 0 ? [] : ['']),
       ...wrapped(`${oneLine(id)} of run ${oneLine(run)}`, width),
@@ -149,6 +168,7 @@ export function inboxLines(
       // Indented, so that no text can be mistaken for our own lines.
       ...rest.flatMap((line) => wrapped(`  ${oneLine(line)}`, width)),
       ...wrapped([formatAgo(raisedAt, now), ...expires].join(', '), width),
+      ...(as === undefined ? [] : wrapped(checkedLine(as), width)),
       ...wrappedCommand(oneLine(show(request)), width),
     ];
   });

@@ -106,7 +106,7 @@ function oneProblem(
   const notDecider = deciderProblem(request.deciders, { by, groups, ...peopleOf(state) });
   if (notDecider !== null) return { reason: 'not_a_decider', message: notDecider };
   if (work.proposal !== undefined) {
-    const message = `request: another decision about ${id} waits for a worker to check it; try again once it is checked`;
+    const message = `request: another decision about ${id} (${work.proposal.decision.as}) waits for a worker to check it; try again once it is checked`;
     return { reason: 'checking', message };
   }
   return contentProblem(decision, request);
