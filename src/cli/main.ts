@@ -50,7 +50,7 @@ export async function main(args: readonly string[], env: NodeJS.ProcessEnv): Pro
     return code;
   } catch (error) {
     if (error instanceof CommanderError && error.exitCode === 0) return EXIT.completed;
-    return reportError(error, { env, json, options: context?.options ?? {} });
+    return reportError(error, { env, json, options: context?.options ?? program.opts() });
   } finally {
     await context?.close();
   }

@@ -121,9 +121,12 @@ function assertClientOptions(options: ClientOptions): void {
 
 /**
  * Connects to the server. Rejects with a `NoServerError` if none answers, and with an `InputError`
- * if an option is invalid.
+ * if an option is invalid. `startWorker`: see `ClientOrigin`.
  */
-export async function openClient(settings: ClientOptions): Promise<PerdureClient> {
+export async function openClient(
+  settings: ClientOptions,
+  { startWorker }: Pick<ClientOrigin, 'startWorker'> = {},
+): Promise<PerdureClient> {
   assertClientOptions(settings);
   assertOneSdk();
   const { config, env = process.env, answers: mayAnswerBy } = settings;
@@ -137,7 +140,7 @@ export async function openClient(settings: ClientOptions): Promise<PerdureClient
   const blobs = sealedBlobs(givenBlobs, keyring);
   const streams = openStreams(client, { home, env });
   const isMute = mayAnswerBy === false;
-  const origin = originOf(settings, { env, home });
+  const origin = { ...originOf(settings, { env, home }), startWorker };
   const place = { client, disconnect, config, archive, blobs, streams, taskQueue, origin };
   return clientFor({ ...place, isMute, keyring }, actorOf(settings));
 }

@@ -19,7 +19,12 @@ export interface ClientOrigin {
   /** The server was named, and not found by the home. */
   readonly isNamed: boolean;
   readonly home: string;
+  /** Returns the command that starts a worker of a task queue. Absent: one of a project without options. */
+  readonly startWorker?: StartsWorker | undefined;
 }
+
+/** Returns the command that starts a worker of a task queue. */
+export type StartsWorker = (taskQueue: string) => string;
 
 /** How long a result is awaited before the absence of a worker is a warning. */
 const PATIENCE_MS = 5_000;
@@ -63,6 +68,7 @@ function unknownOrigin(): ClientOrigin {
 }
 
 function fixFor(client: Client, taskQueue: string, origin: ClientOrigin): string {
+  if (origin.startWorker !== undefined) return `start one with: ${origin.startWorker(taskQueue)}`;
   if (origin.hasDefaultQueue && taskQueue === resolveTaskQueue({}, {})) {
     return 'pass the configuration, createClient({ config }), or the `taskQueue` of your worker, or start a worker of this queue';
   }

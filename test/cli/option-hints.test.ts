@@ -14,6 +14,10 @@ describe('an option under another name', () => {
     ['resolve x r1 --as abandon --reason no', '(Did you mean --note?)'],
     ['resolve x r1 --as raise', '(raise a limit with: npx perdure limits x --add NAME=N)'],
     ['resolve x r1 --as edit', '(change the arguments with: npx perdure edit x r1 --arguments'],
+    [
+      'resolve x r1 --as edit --config c.ts --namespace n',
+      'edit x r1 --arguments JSON --config c.ts --namespace n)',
+    ],
     ['approve x r1 --note fine', '(an approval has no note; deny has one.'],
     ['approve x r1 --reason fine', 'with the command send)'],
     ['cancel x --reason late', '(it takes no reason: your name (--by) and the time are recorded)'],

@@ -313,7 +313,8 @@ function report(
   const count = formatCount(found.length, 'tool');
   if (found.length > 0) context.note(isAccepted ? `Accepted ${count}.` : `Not accepted: ${count}.`);
   else if (failed.length === 0) context.note('Nothing to accept: no tool is new or has changed.');
-  for (const { message } of failed) context.note(`error: ${printable(message)}`);
+  for (const { message } of failed)
+    context.note(`error: ${printable(runnableText(context, message))}`);
 }
 
 /** Returns the lines that show a tool's name and how it differs from its accepted form. */

@@ -3,7 +3,7 @@ import type { HttpServer } from '../../http/create-server.js';
 import type { Listening } from '../../http/listen.js';
 import { type CliContext, UsageError } from '../context.js';
 import { osUser } from '../input/option-parsers.js';
-import { runnableTextElsewhere } from '../reports/next-command.js';
+import { nextCommandOf, runnableText, runnableTextElsewhere } from '../reports/next-command.js';
 import { announceConsole } from './consoles.js';
 
 /** The port of `serve` and `dev`, unless they are given another one. */
@@ -22,17 +22,19 @@ async function openDoors(context: CliContext): Promise<HttpServer> {
     import('../../client/create-client.js'),
     import('../../http/create-server.js'),
   ]);
-  const { env, home } = context;
+  const { env, home, options } = context;
   const config = await context.config();
-  const client = await openClient({
-    client: await context.client(),
-    taskQueue: await context.taskQueue(),
-    config,
-    env,
-    home,
-  });
+  const taskQueue = await context.taskQueue();
+  const startWorker = (queue: string): string =>
+    nextCommandOf(
+      { env, options: queue === taskQueue ? options : { ...options, taskQueue: queue } },
+      ['worker'],
+    );
+  const given = { client: await context.client(), taskQueue, config, env, home };
+  const client = await openClient(given, { startWorker });
+  const log = (line: string): void => context.note(runnableText(context, line));
   return await openServer(
-    { client, config, env, localName: osUser(), log: (line) => context.note(line) },
+    { client, config, env, localName: osUser(), log },
     { runnable: (text) => runnableTextElsewhere(context, text) },
   );
 }

@@ -1,7 +1,8 @@
 import type { Command as Entry } from 'commander';
 import { distance } from 'fastest-levenshtein';
 import { shellWord, show } from '../../core/text/text.js';
-import { programName } from '../reports/next-command.js';
+import type { GlobalOptions } from '../context.js';
+import { nextCommand } from '../reports/next-command.js';
 
 /**
  * What people call an option, by its words: the options that it may mean, of which a command has one. A
@@ -62,9 +63,9 @@ const NOTES: Readonly<Record<string, string>> = {
 const UNKNOWN = /^(error: unknown option '--?([^'=]+)(?:=[^']*)?')/;
 
 /** Decisions that need arguments have a command of their own. */
-const OWN_COMMANDS: Readonly<Record<string, string>> = {
-  raise: 'raise a limit with: limits RUN --add NAME=N',
-  edit: 'change the arguments with: edit RUN REQUEST --arguments JSON',
+const OWN_COMMANDS: Readonly<Record<string, readonly [purpose: string, command: string]>> = {
+  raise: ['raise a limit', 'limits RUN --add NAME=N'],
+  edit: ['change the arguments', 'edit RUN REQUEST --arguments JSON'],
 };
 
 const DECISION = /^error: option '--as <decision>' argument '([a-z]+)' is invalid/;
@@ -160,16 +161,17 @@ function wordBefore(word: string, entry: Entry & { readonly rawArgs?: readonly s
   return all[all.lastIndexOf(word) - 1] ?? '';
 }
 
-/** Puts the run and the request that were given into a command. */
-function withOperands(command: string, { parent }: Entry): string {
-  const words = parent?.args ?? [];
+/** Puts the run and the request that were given into a command, with the options that select the place. */
+function withOperands([purpose, command]: readonly [string, string], entry: Entry): string {
+  const words = entry.parent?.args ?? [];
   const [run, request] = words.filter(
     (word, at) => at > 0 && !word.startsWith('-') && words[at - 1]?.startsWith('-') !== true,
   );
-  return command
-    .replace(': ', () => `: ${programName()} `)
+  const filled = command
     .replace('RUN', () => (run === undefined ? 'RUN' : shellWord(run)))
     .replace('REQUEST', () => (request === undefined ? 'REQUEST' : shellWord(request)));
+  const place = { options: entry.optsWithGlobals<GlobalOptions>(), env: process.env };
+  return `${purpose} with: ${nextCommand(place, filled)}`;
 }
 
 function hintFor(word: string, entry: Entry): string | null {
