@@ -198,14 +198,18 @@ describe('close', () => {
   test('ends a waiting run at once, and a busy run after its current turn', async () => {
     const waiting = await idle();
     const ended = await does(close, { id: waiting.id }, { json: true });
-    expect(JSON.parse(ended.stdout)).toEqual({ id: waiting.id, closing: true, ended: true });
+    expect(JSON.parse(ended.stdout)).toMatchObject({ id: waiting.id, closing: true, ended: true });
     expect(ended.code).toBe(0);
     expect(await waiting.handle.result()).toMatchObject({ reason: 'closed' });
     await expect(does(close, { id: waiting.id })).rejects.toThrow('has ended: completed (closed)');
 
     const { handle, id, gate } = await held();
     const closing = await does(close, { id }, { json: true });
-    expect(JSON.parse(closing.stdout)).toEqual({ id, closing: true, ended: false });
+    const first = { id, closing: true, ended: false, wasClosing: false };
+    expect(JSON.parse(closing.stdout)).toEqual(first);
+    const again = await does(close, { id }, { json: true });
+    expect(JSON.parse(again.stdout)).toEqual({ ...first, wasClosing: true });
+    expect(again.stderr).toMatch(/ is already closed: it accepts no more messages/);
     const sent = does(send, { id, message: ['late'], wait: true });
     const refused: unknown = await sent.catch((error: unknown) => error);
     expect(String(refused)).toContain('accepts no more messages: it is closed');

@@ -110,6 +110,8 @@ describe('schedule', () => {
     await vi.waitFor(async () => expect(await row()).toMatchObject({ id, paused: false }), WITHIN);
     const paused = await perdure('schedule', 'pause', id, '--note', 'a holiday');
     expect(paused.stderr).toContain(`Resume it with: npx perdure schedule resume ${id}`);
+    const again = await perdure('schedule', 'pause', id, '--note', 'a holiday');
+    expect(again.stderr).toContain('was already paused');
     const { stdout } = await perdure('schedule', 'list');
     const lines = stdout.split('\n').map((line) => line.split(/ {2,}/));
     expect(lines[0]).toEqual(['ID', 'AGENT', 'TO', 'TIMES', 'NEXT', 'LAST', 'LEFT OUT', 'NOTE']);
@@ -127,6 +129,7 @@ describe('schedule', () => {
     await vi.waitFor(async () => expect((await row())?.recent).toHaveLength(1), WITHIN);
     await perdure('schedule', 'resume', id);
     expect(await row()).toMatchObject({ paused: false });
+    expect((await perdure('schedule', 'resume', id)).stderr).toContain('is not paused');
 
     const changed = [
       'a',

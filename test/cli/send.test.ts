@@ -90,7 +90,7 @@ describe('an open run without another worker', () => {
     const limited = await perdure('limits', id, '--limit', 'steps=9', '--json').ended;
     expect(json(limited)).toMatchObject({ id, limits: { turn: { steps: 9 } } });
     const closed = await perdure('close', id, '--json').ended;
-    expect(json(closed)).toEqual({ id, closing: true, ended: true });
+    expect(json(closed)).toEqual({ id, closing: true, ended: true, wasClosing: false });
     expect(closed.code).toBe(0);
     const late = await perdure('send', id, 'More?').ended;
     expect(late.stderr).toMatch(/run open-ada has ended: completed \(closed\)/);

@@ -120,6 +120,7 @@ interface CancelOptions {
 }
 
 const END_WITHIN_MS = 10_000;
+const ALREADY_REQUESTED = 'Cancellation was already requested';
 const NOT_ENDED = `has not ended within ${END_WITHIN_MS / 1_000} s`;
 
 /** `cancel ID`: cancels the run, or only its current turn, and waits up to 10 s for the end. */
@@ -147,19 +148,21 @@ async function cancelRun(
 ): Promise<ExitCode> {
   const { client, run } = opened;
   const { id } = run;
+  const wasRequested = run.view.cancelRequested || run.view.state?.ending === 'cancelled';
+  const requested = wasRequested ? ALREADY_REQUESTED : 'Cancellation requested';
   // If the run ended after it was read, this throws an error that reports how.
-  if (!(await requestCancel(client, id, by))) await requireOpenRun(context, id);
-  if (detach) return reportRequested(context, opened, 'Cancellation requested.');
+  if (!wasRequested && !(await requestCancel(client, id, by))) await requireOpenRun(context, id);
+  if (detach) return reportRequested(context, opened, `${requested}.`);
   if (!(await hasLiveWorker(client, run.taskQueue))) {
     const text =
-      'Cancellation requested. It takes effect when a worker is running, and none answers on task ' +
+      `${requested}. It takes effect when a worker is running, and none answers on task ` +
       `queue "${visible(run.taskQueue)}". ${await startHint(context, run)}`;
     return reportRequested(context, opened, text);
   }
   const arrival = await followWithin(opened, 'end', { ms: END_WITHIN_MS });
   if (arrival === null) {
     const see = await nextCommandFor(context, run, ['status', id]);
-    const text = `Cancellation requested; the run ${NOT_ENDED}. See: ${see}`;
+    const text = `${requested}; the run ${NOT_ENDED}. See: ${see}`;
     return reportRequested(context, opened, text);
   }
   const code = await reportEnd(context, { id, ...arrival.last });
@@ -185,7 +188,9 @@ async function cancelCurrentTurn(
   const { id, runId } = run;
   await requireTurn(context, opened);
   await requireWorker(context, opened, 'cancel --turn');
-  const turn = await cancelTurn(client, id, { by });
+  const under = run.view.state?.turn;
+  const wasRequested = under?.interruption === 'cancelTurn';
+  const turn = wasRequested ? under.number : await cancelTurn(client, id, { by });
   const isOpen = run.view.input?.open === true;
   const until = isOpen ? { turn } : 'end';
   const arrival = detach ? null : await followWithin(opened, until, { ms: END_WITHIN_MS });
@@ -193,7 +198,7 @@ async function cancelCurrentTurn(
     const late = detach ? '' : ` It ${NOT_ENDED}.`;
     const see = await nextCommandFor(context, run, ['status', id]);
     context.note(
-      `Cancellation of turn ${turn} of run ${visible(id)} requested.${late} See: ${see}`,
+      `Cancellation of turn ${turn} of run ${visible(id)} ${wasRequested ? 'was already ' : ''}requested.${late} See: ${see}`,
     );
     const line = { id, runId, turn, status: 'working', reason: 'cancel_requested' };
     if (context.options.json) context.out(JSON.stringify(line));
@@ -245,22 +250,25 @@ export const close: Command<{ readonly id: string; readonly by?: string }> = {
         `id: expected an open run, got ${visible(id)}, a task run, which ends with its turn; follow it with: ${follow}`,
       );
     }
+    const wasClosing = run.view.state?.ending === 'closed';
     const isIdle = nextTarget(run.view) === null && run.view.state?.paused !== true;
     const send = async (): Promise<Arrival | null> => {
       await closeRun(client, id, { by: actor });
       return isIdle ? await followWithin(opened, 'end', { ms: END_WITHIN_MS }) : null;
     };
-    const arrival = await withWorker(context, opened, { decision: 'close', send });
+    const arrival = wasClosing
+      ? null
+      : await withWorker(context, opened, { decision: 'close', send });
     const ended = arrival !== null;
     const see = await nextCommandFor(context, run, [ended ? 'transcript' : 'attach', id]);
     context.note(
       ended
         ? `Run ${visible(id)} is closed.${hasMessages(run.view) ? ` Read its messages with: ${see}` : ''}`
-        : `Run ${visible(id)} accepts no more messages and ends after the messages it already has. Follow it with: ${see}`,
+        : `Run ${visible(id)} ${wasClosing ? 'is already closed: it ' : ''}accepts no more messages and ends after the messages it already has. Follow it with: ${see}`,
     );
     if (ended) noteNotUndone(context, arrival.last);
     else await noteOpenUndos(context, run);
-    if (context.options.json) context.out(JSON.stringify({ id, closing: true, ended }));
+    if (context.options.json) context.out(JSON.stringify({ id, closing: true, ended, wasClosing }));
     return EXIT.completed;
   },
 };

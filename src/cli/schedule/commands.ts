@@ -27,7 +27,11 @@ export const ID = ['<id>', 'the schedule'] as const;
 export const pauseSchedule: Command<ScheduleNoteOptions> = {
   declare: (entry) => withOptions(entry.argument(...ID), 'note'),
   async run(context, { id, note }) {
-    const { to, buffered } = await withSchedules(context, async (schedules) => {
+    const {
+      to,
+      buffered,
+      paused: wasPaused,
+    } = await withSchedules(context, async (schedules) => {
       const before = await stateOf(schedules, id);
       await schedules.pause(id, { note });
       return before;
@@ -38,8 +42,8 @@ export const pauseSchedule: Command<ScheduleNoteOptions> = {
       buffered === 0
         ? ''
         : `${formatCount(buffered, 'firing')} waited for an earlier one to end; those of its times are dropped. `;
-    const text = `is paused. ${until}${waiting}Resume it with: ${resume}`;
-    return report(context, { id, text, fields: { paused: true } });
+    const text = `${wasPaused ? 'was already' : 'is'} paused. ${until}${waiting}Resume it with: ${resume}`;
+    return report(context, { id, text, fields: { paused: true, wasPaused } });
   },
 };
 
@@ -47,8 +51,14 @@ export const pauseSchedule: Command<ScheduleNoteOptions> = {
 export const resumeSchedule: Command<ScheduleNoteOptions> = {
   declare: (entry) => withOptions(entry.argument(...ID), 'note'),
   async run(context, { id, note }) {
-    await withSchedules(context, (schedules) => schedules.resume(id, { note }));
-    return report(context, { id, text: 'fires again at its times.', fields: { paused: false } });
+    const { paused: wasPaused } = await withSchedules(context, async (schedules) => {
+      const before = await stateOf(schedules, id);
+      await schedules.resume(id, { note });
+      return before;
+    });
+    const text =
+      wasPaused === false ? 'is not paused: it fires at its times.' : 'fires again at its times.';
+    return report(context, { id, text, fields: { paused: false, wasPaused } });
   },
 };
 
@@ -58,12 +68,14 @@ interface ScheduleState {
   readonly to: string | null | undefined;
   /** Firings that wait for an earlier one to end. */
   readonly buffered: number;
+  /** Null if that cannot be read. */
+  readonly paused: boolean | null;
 }
 
 async function stateOf(schedules: Schedules, id: string): Promise<ScheduleState> {
   return await schedules.describe(id).then(
-    ({ to, buffered }) => ({ to, buffered }),
-    () => ({ to: undefined, buffered: 0 }),
+    ({ to, buffered, paused }) => ({ to, buffered, paused }),
+    () => ({ to: undefined, buffered: 0, paused: null }),
   );
 }
 
