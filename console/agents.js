@@ -13,7 +13,8 @@ export function RunRows({ rows, showsAgent = true }) {
           <span class="id">${visible(row.givenId ?? row.id)}</span>
           <${Status} name=${row.status} />
           ${showsAgent && html`<span class="agent">${visible(row.agent ?? '–')}</span>`}
-          ${row.reason && row.reason !== row.status && html`<span class="reason">${visible(row.reason)}</span>`}
+          ${row.blockedBelow && html`<span class="reason">blocked below</span>`}
+          ${!row.blockedBelow && row.reason && row.reason !== row.status && html`<span class="reason">${visible(row.reason)}</span>`}
           <time>${ago(Date.parse(row.startedAt), now)}</time>
         </a>
       </li>`,

@@ -3,11 +3,13 @@ import { NoRunError, UnreadableError } from '../core/errors.js';
 import type { RunStatus } from '../core/state/status.js';
 import type { Projection } from '../history/projection.js';
 import { type RunReading, readRun } from '../history/read-run.js';
-import { listRuns } from './list.js';
+import type { ListFilter } from './list-filter.js';
+import { type RunList, type SeesRow, listRuns } from './list.js';
 import { type OpenRequest, listRequests } from './requests.js';
 import { asStored } from './run-ids.js';
-import type { RunRow } from './run-row.js';
+import { type RunRow, isInvalidQuery, readRunRow } from './run-row.js';
 import { toRunStatus } from './status.js';
+import { listWorkflows } from '../temporal/server-answers.js';
 
 /** The status of a run, with what the runs that it has called wait for. */
 export interface ReadStatus extends RunStatus {
@@ -114,6 +116,54 @@ export async function readBelow(
     requests: requests.filter(({ run }) => isBelow(run)),
     blocked: (await Promise.all(blocked)).flatMap((one) => one ?? []),
   };
+}
+
+/** The maximum number of blocked runs of the namespace that a list considers: one page of the server. */
+const MAX_LISTED = 1_000;
+const BLOCKED = `WorkflowType = 'agent' AND ExecutionStatus = 'Running' AND AgentStatus = 'blocked'`;
+
+/**
+ * Returns a page of runs as `listRuns` does, with the blocked runs below those that are working, by one more
+ * query if any is.
+ */
+export async function listWithBelow(
+  client: Client,
+  filter: ListFilter,
+  options: Parameters<typeof listRuns>[2] = {},
+): Promise<RunList> {
+  const list = await listRuns(client, filter, options);
+  if (!list.rows.some(isWorking)) return list;
+  const blocked = await blockedCalls(client, options.sees).catch((error: unknown) => {
+    if (isInvalidQuery(error)) return [];
+    throw error;
+  });
+  return { ...list, rows: list.rows.map((row) => withBlocked(row, blocked)) };
+}
+
+function isWorking({ status, closedAt }: RunRow): boolean {
+  return status === 'working' && closedAt === null;
+}
+
+function withBlocked(row: RunRow, blocked: readonly string[]): RunRow {
+  if (!isWorking(row)) return row;
+  // The id of a called run begins with that of its caller.
+  const below = blocked.filter((run) => run.startsWith(`${row.id}/`)).slice(0, MAX_BLOCKED);
+  return below.length === 0 ? row : { ...row, blockedBelow: below };
+}
+
+/** Returns the ids of the blocked runs that other runs have called. */
+async function blockedCalls(client: Client, sees?: SeesRow): Promise<readonly string[]> {
+  const found: string[] = [];
+  let checked = 0;
+  for await (const listed of listWorkflows(client, BLOCKED)) {
+    const { parentExecution, workflowId } = listed.info;
+    const isSeen = async () =>
+      sees === undefined || (await sees(await readRunRow(client, listed), listed));
+    if (parentExecution?.workflowId && (await isSeen())) found.push(workflowId);
+    checked += 1;
+    if (checked === MAX_LISTED) break;
+  }
+  return found;
 }
 
 /** Returns why a listed run is blocked; null if it no longer is. */

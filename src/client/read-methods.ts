@@ -16,9 +16,9 @@ import type { StreamEvent } from '../live/stream.js';
 import type { Archive } from '../storage/blob-store.js';
 import type { RunLike } from './control.js';
 import type { ListFilter } from './list-filter.js';
-import { type RunList, listRuns } from './list.js';
+import type { RunList } from './list.js';
 import { storedId } from './run-ids.js';
-import { type ReadStatus, readStatus } from './below.js';
+import { type ReadStatus, listWithBelow, readStatus } from './below.js';
 
 /** Options of `text`: the turn, and what to do when text that was shown does not count. */
 export interface TextOptions extends StreamOptions {
@@ -291,6 +291,6 @@ export function readMethods(client: Client, { archive, streams }: Sources): Read
         }
       },
     }),
-    list: async (filter = {}) => await listRuns(client, filter),
+    list: async (filter = {}) => await listWithBelow(client, filter),
   };
 }

@@ -43,6 +43,11 @@ export interface RunRow {
   /** The tenant that the caller named; absent if `tenant` is not its hash. */
   readonly givenTenant?: string;
   /**
+   * The runs of called agents below this one that are blocked, in a list for people; absent if there are none.
+   * `client.status` says why.
+   */
+  readonly blockedBelow?: readonly string[];
+  /**
    * Why the rest of the row may be incomplete: the run's memo or history is encoded, and the client
    * lacks the codec or the key; a newer version of perdure wrote the run; or the server deleted it
    * while it was listed. Absent if everything could be read.

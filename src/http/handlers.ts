@@ -1,6 +1,7 @@
 import { assertKnownAgent } from '../client/fork-run.js';
 import type { PerdureClient } from '../client/client-types.js';
-import { type SeesRow, listRuns } from '../client/list.js';
+import { listWithBelow } from '../client/below.js';
+import type { SeesRow } from '../client/list.js';
 import { storedFilter } from '../client/decision-methods.js';
 import { listRequests } from '../client/requests.js';
 import { resolveOpen } from '../client/resolve.js';
@@ -245,7 +246,7 @@ function readHandlers(place: Place, open: OpenFor): Pick<Handlers, ReadNames> {
       const sees: SeesRow | undefined =
         sight === null ? undefined : ({ id: run, agent }, { info }) => sight({ run, agent, info });
       const wanted = { ...filter, limit: Math.min(limit, MAX_LISTED) };
-      return await listRuns(place.client, wanted, { sees, signal });
+      return await listWithBelow(place.client, wanted, { sees, signal });
     },
     async getRun({ run }, caller) {
       const { principal } = caller;

@@ -1,8 +1,11 @@
 import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
+import { list } from '../../src/cli/commands/list.js';
 import { attach } from '../../src/cli/commands/run.js';
 import { status } from '../../src/cli/commands/status.js';
 import type { Command } from '../../src/cli/context.js';
+import { watchBelow } from '../../src/cli/requests/below.js';
+import { readRun } from '../../src/history/read-run.js';
 import { withSeenBelow } from '../../src/http/views.js';
 import { ModelError, type Model } from '../../src/models/model.js';
 import { replyCall, replyText } from '../../src/testing/replies.js';
@@ -31,6 +34,9 @@ beforeAll(async () => {
 });
 afterAll(async () => await rig.close());
 
+/** Visibility lags behind the history. */
+const WITHIN = { timeout: 30_000, interval: 200 };
+
 async function perdure<Options>(
   command: Command<Options>,
   options: Options,
@@ -47,20 +53,52 @@ async function perdure<Options>(
 test('a run whose called agent is blocked says so, with the run to look at', async () => {
   const { workflowId: id } = await rig.start({ agent: 'boss', message: 'ask the clerk' });
   const client = await clientOf(rig);
-  await vi.waitFor(async () => expect((await client.status(id)).blockedBelow).toHaveLength(1), {
-    timeout: 30_000,
-    interval: 200,
-  });
+  await vi.waitFor(
+    async () => expect((await client.status(id)).blockedBelow).toHaveLength(1),
+    WITHIN,
+  );
   const read = await client.status(id);
   const [blocked] = read.blockedBelow ?? [];
   expect(blocked).toMatchObject({ agent: 'clerk', reason: 'credentials' });
   expect(blocked?.run.startsWith(`${id}/`)).toBe(true);
   expect(blocked?.message).toContain('no key');
 
+  await vi.waitFor(async () => {
+    const { rows } = await client.list({ agent: 'boss' });
+    expect(rows.find((row) => row.id === id)).toMatchObject({
+      status: 'working',
+      blockedBelow: [blocked?.run],
+    });
+  }, WITHIN);
+  const table = await perdure(list, { agent: 'boss' });
+  expect(table.stdout).toMatch(new RegExp(`^${id} +boss +working +blocked below `, 'm'));
+
   const lines = `A run that this run called is blocked (credentials), agent clerk:\n${blocked?.message}\n`;
   const shown = await perdure(status, { id });
   expect(shown.stdout).toContain(lines);
+  expect(shown.stdout).toMatch(/^status +working \(blocked below\)$/m);
   expect(shown.stdout).toContain(`status ${blocked?.run}`);
+
+  // A prompt between two watches does not show the lines again.
+  const foundAt = new Map<string, number>();
+  const { view: run } = await readRun(rig.client, id);
+  const watch: Command<object> = {
+    async run(context) {
+      const over = new AbortController();
+      let looks = 0;
+      const view = () => {
+        looks += 1;
+        if (looks > 1) over.abort();
+        return run;
+      };
+      const screen = { line: context.note };
+      const how = { seen: new Set<string>(), joined: null, foundAt, screen, signal: over.signal };
+      await watchBelow(context, rig.client, { id, view, ...how });
+      return 0;
+    },
+  };
+  expect((await perdure(watch, {})).stderr).toContain(lines.trimEnd());
+  expect((await perdure(watch, {})).stderr).toBe('');
 
   const left = await perdure(attach, { id, wait: false });
   expect(left.code).toBe(4);

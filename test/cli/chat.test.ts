@@ -71,6 +71,27 @@ test.skipIf(!hasTerminal)(
   },
 );
 
+test.skipIf(!hasTerminal)(
+  'in a chat, a line typed right after `later` is the next message',
+  async () => {
+    await desk.work([payer]);
+    desk.script([{ pay: { to: 'ann' } }, 'Paid ann.', 'Hello.']);
+    const id = `chat-${randomUUID()}`;
+    const terminal = await chatting('--id', id, 'pay', 'ann');
+    await terminal.isShown('/ full / later?');
+    terminal.type('later\rand hello');
+    await terminal.isShown('This command waits, too;');
+    const client = await clientOf(desk.rig);
+    const [request] = (await client.status(id)).pending;
+    const { id: number = '', digest = '' } = request ?? {};
+    await client.resolve(id, { request: number, digest, as: 'approve' });
+    await terminal.isShown('Hello.');
+    expect((await client.transcript(id)).messages.map(({ text }) => text)).toContain('and hello');
+    terminal.close();
+    await closeRun(desk.rig.client, id);
+  },
+);
+
 test.skipIf(!hasTerminal)('a chat says that others have sent messages meanwhile', async () => {
   await desk.work([payer]);
   desk.script(['Hello.', 'Elsewhere.', 'Here.']);

@@ -112,21 +112,28 @@ async function openChat(
 interface Listener {
   /** Returns the next line that is not empty; null after Ctrl-D or Ctrl-C. */
   readonly nextLine: () => Promise<string | null>;
+  /** Adds a line that was typed while another question was open. */
+  readonly onLine: (line: string) => void;
 }
 
 interface Person extends Listener {
   readonly by: string;
 }
 
+/** Who decides between the lines, and what becomes of a line after `later`. */
+type Decider = Pick<Person, 'by' | 'onLine'>;
+
 function listenTo({ interrupt, hosting: { died } }: HostedWorker): Listener {
   /** Lines of a pasted text after the first one. */
   const early: string[] = [];
+  const onLine = (line: string): void => {
+    if (line.trim() !== '') early.push(line.trim());
+  };
   return {
+    onLine,
     async nextLine() {
       const { terminal, left } = openTerminal();
-      terminal.on('line', (line) => {
-        if (line.trim() !== '') early.push(line.trim());
-      });
+      terminal.on('line', onLine);
       const signal = AbortSignal.any([interrupt, died, left]);
       try {
         for (;;) {
@@ -157,6 +164,7 @@ async function begin(
     first,
     by,
     nextLine,
+    onLine,
   }: Person &
     Pick<ChatOptions, 'agent'> & {
       readonly id: string | undefined;
@@ -182,7 +190,7 @@ async function begin(
     retriedUpTo: 0,
     until: { turn: 1 },
   } as const;
-  const code = await followAndReport(context, followed, inChat(by));
+  const code = await followAndReport(context, followed, inChat({ by, onLine }));
   if (code === EXIT.interrupted) return code;
   const opened = await openRun(context, started.id);
   return endOfRun(opened.run) === null ? opened : code;
@@ -198,6 +206,7 @@ async function talk(
     first,
     by,
     nextLine,
+    onLine,
   }: Person & {
     readonly opened: OpenedRun;
     readonly isNew: boolean;
@@ -216,13 +225,13 @@ async function talk(
   const asked = new Set<string>();
   for (;;) {
     if (until !== null) {
-      const code = await followTurn(context, host, { opened, until, by, isShown });
+      const code = await followTurn(context, host, { opened, until, by, onLine, isShown });
       isShown = true;
       opened = await openRun(context, id);
       if (code === EXIT.interrupted || endOfRun(opened.run) !== null) return code;
       shownTurn = until === 'end' ? turnOf(opened) : until.turn;
     }
-    await decideOpen(context, host, { opened, by, asked });
+    await decideOpen(context, host, { opened, by, onLine, asked });
     if (host.interrupt.aborted) break;
     message ??= await nextLine();
     // Others may have sent messages meanwhile, or ended the run.
@@ -293,13 +302,14 @@ async function decideOpen(
   {
     opened: { client, run },
     by,
+    onLine,
     asked,
-  }: { readonly opened: OpenedRun; readonly by: string; readonly asked: Set<string> },
+  }: Decider & { readonly opened: OpenedRun; readonly asked: Set<string> },
 ): Promise<void> {
   for (const { digest } of viewedRequests(run.view, run.id)) {
     if (asked.has(digest) || host.interrupt.aborted) continue;
     asked.add(digest);
-    await promptForDecision(context, client, { id: run.id, digest, by }, host);
+    await promptForDecision(context, client, { id: run.id, digest, by }, { ...host, onLine });
   }
 }
 
@@ -310,11 +320,11 @@ async function followTurn(
     opened,
     until,
     by,
+    onLine,
     isShown,
-  }: {
+  }: Decider & {
     readonly opened: OpenedRun;
     readonly until: FollowTarget;
-    readonly by: string;
     /** The header of the run has been shown. */
     readonly isShown: boolean;
   },
@@ -322,11 +332,15 @@ async function followTurn(
   const { id, runId } = opened.run;
   const retriedUpTo = await awaitWorker(opened, host);
   const past = { joined: opened.run, knowsPast: true, knowsHeader: isShown, retriedUpTo };
-  return await followAndReport(context, { id, runId, until, ...past, ...host }, inChat(by));
+  return await followAndReport(
+    context,
+    { id, runId, until, ...past, ...host },
+    inChat({ by, onLine }),
+  );
 }
 
-function inChat(by: string): FollowOptions {
-  return { wait: true, by, chat: true };
+function inChat({ by, onLine }: Decider): FollowOptions {
+  return { wait: true, by, onLine, chat: true };
 }
 
 /** Sends a message. Returns the turn to follow; null if the run has refused it, which is said. */

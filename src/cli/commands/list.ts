@@ -1,10 +1,11 @@
 import type { Client } from '@temporalio/client';
 import { withCalled } from '../../agents/agent-definition.js';
 import { type ListFilter, assertListFilter } from '../../client/list-filter.js';
+import { listWithBelow } from '../../client/below.js';
 import { listRuns } from '../../client/list.js';
 import { type OpenRequest, listRequests } from '../../client/requests.js';
 import type { RunRow } from '../../client/run-row.js';
-import { ownReason } from '../../core/state/status.js';
+import { BLOCKED_BELOW, ownReason } from '../../core/state/status.js';
 import { toRunStatus } from '../../client/status.js';
 import { InputError } from '../../core/errors.js';
 import { commandLine } from '../../core/requests/commands.js';
@@ -79,7 +80,7 @@ export const list: Command<ListOptions> = {
     checkFilter(filter);
     noteServer(context, await context.server());
     const client = await context.client();
-    const { rows, cursor } = await listRuns(client, filter).catch(rethrowInFlags);
+    const { rows, cursor } = await listWithBelow(client, filter).catch(rethrowInFlags);
     const needy = rows.filter(needsWorker);
     for (const taskQueue of new Set(needy.map((row) => row.taskQueue))) {
       const presence = await readWorkerPresence(client, taskQueue);
@@ -205,7 +206,7 @@ const FIELDS = [
   'closedAt',
 ] as const satisfies readonly Exclude<
   keyof RunRow,
-  'tags' | 'taskQueue' | 'unreadable' | 'givenId' | 'givenTenant'
+  'tags' | 'taskQueue' | 'blockedBelow' | 'unreadable' | 'givenId' | 'givenTenant'
 >[];
 
 /**
@@ -215,7 +216,7 @@ const FIELDS = [
 function table(given: readonly RunRow[]): readonly string[] {
   const rows = given.map((row) => ({
     ...row,
-    reason: ownReason(row),
+    reason: row.blockedBelow === undefined ? ownReason(row) : BLOCKED_BELOW,
     ...(row.givenTenant !== undefined && { tenant: row.givenTenant }),
   }));
   const hasTenants = rows.some(({ tenant }) => tenant !== undefined);

@@ -60,6 +60,8 @@ interface BelowOptions {
   readonly seen: ReadonlySet<string> | null;
   /** The run as it was before; a worker that has just started may release what is blocked. Null if it is new. */
   readonly joined: object | null;
+  /** When each run was first found blocked, by the monotonic clock in ms: also by earlier watches of the run. */
+  readonly foundAt: Map<string, number>;
   /** Shows the lines about a run that is found blocked. */
   readonly screen: { line(text: string): void };
   readonly signal: AbortSignal;
@@ -83,9 +85,8 @@ const PATIENCE_MS = 10_000;
 export async function watchBelow(
   context: CliContext,
   client: Client,
-  { id, view, seen, joined, screen, signal }: BelowOptions,
+  { id, view, seen, joined, foundAt, screen, signal }: BelowOptions,
 ): Promise<Below> {
-  const foundAt = new Map<string, number>();
   let waitMs = FIRST_MS;
   while (!signal.aborted) {
     await pause(waitMs, undefined, { signal }).catch(() => undefined);

@@ -48,6 +48,8 @@ interface TypedLines {
    * approve what the person has not seen, so it is named and not taken.
    */
   readonly during: <T>(work: () => Promise<T>) => Promise<T>;
+  /** Hands over the lines that were typed after the last answer. */
+  readonly leave: (take?: (line: string) => void) => void;
 }
 
 /**
@@ -82,6 +84,9 @@ export function typedLines(
       for (const line of early.splice(0)) refuse(line);
       return await work();
     },
+    leave(take = refuse) {
+      for (const line of early.splice(0)) take(line);
+    },
   };
 }
 
@@ -90,6 +95,8 @@ interface PromptEnds {
   readonly interrupt: AbortSignal;
   /** The worker of this process, which may die. */
   readonly hosting: Pick<Hosting, 'died'>;
+  /** Takes a line that was typed right after `later`. Default: it is said that it was not read. */
+  readonly onLine?: ((line: string) => void) | undefined;
 }
 
 /**
@@ -101,8 +108,12 @@ interface PromptEnds {
 export async function promptForDecision(
   context: CliContext,
   client: Client,
-  { id, digest, by: given }: { readonly id: string; readonly digest: string; readonly by?: string },
-  { interrupt, hosting: { died } }: PromptEnds,
+  {
+    id,
+    digest,
+    by: given,
+  }: { readonly id: string; readonly digest: string; readonly by?: string | undefined },
+  { interrupt, hosting: { died }, onLine }: PromptEnds,
 ): Promise<void> {
   const run = await readRun(client, id);
   const { pending } = toRunStatus(run, Date.now());
@@ -128,6 +139,7 @@ export async function promptForDecision(
   try {
     const isCut = await show(context, prompted, { full: false, prompts: true });
     await askUntilDecided(context, client, prompted, { typed, signal: outside, isCut });
+    typed.leave(onLine);
   } catch (error) {
     if (!signal.aborted) throw error;
     if (interrupt.aborted) return;

@@ -51,6 +51,8 @@ interface Watch {
   readonly leaveWhenWaiting: boolean;
   /** Digests of the requests that the person at the terminal has seen; null without a person. */
   readonly seen: ReadonlySet<string> | null;
+  /** When the runs below were first found blocked, so that a prompt in between does not show them again. */
+  readonly foundAt: Map<string, number>;
   readonly until: FollowTarget;
   /** Follow a run that is ending to its end, past the end of the turn. */
   readonly followsEnding?: boolean;
@@ -290,12 +292,14 @@ export interface FollowOptions {
   /** Stay up until a key is pressed. */
   readonly ui?: boolean;
   /** The name under which the person at the terminal decides; absent: the user of the system. */
-  readonly by?: string;
+  readonly by?: string | undefined;
   /** More turns follow at once, so how to go on is not said, and the console only with the header; default: false. */
   readonly chat?: boolean;
+  /** Takes a line that was typed right after `later`. Default: it is said that it was not read. */
+  readonly onLine?: ((line: string) => void) | undefined;
 }
 
-interface RunToFollow extends Omit<Watch, 'leaveWhenWaiting' | 'seen'> {
+interface RunToFollow extends Omit<Watch, 'leaveWhenWaiting' | 'seen' | 'foundAt'> {
   /** Why a worker of this configuration would block the run; null if it would not. */
   readonly lack: string | null;
   /** The id of the message that the command sent to the run. */
@@ -322,10 +326,14 @@ export async function followAndReport(
 async function follow(
   context: CliContext,
   run: RunToFollow,
-  { wait, ui = false, by, chat = false }: FollowOptions,
+  { wait, ui = false, by, chat = false, onLine }: FollowOptions,
 ): Promise<ExitCode> {
   const { id, hosting, interrupt } = run;
-  const end = await watchWithPrompts(context, run, { wait, ...(by !== undefined && { by }) });
+  const end = await watchWithPrompts(context, run, {
+    wait,
+    ...(by !== undefined && { by }),
+    onLine,
+  });
   // It may not be known yet which worker serves the run.
   if (end.type === 'waiting') await run.ready.then(() => untilPublished(context, run));
   const runId = end.last?.runId ?? run.runId;
@@ -352,12 +360,13 @@ async function follow(
 async function watchWithPrompts(
   context: CliContext,
   run: RunToFollow,
-  { wait, by }: Pick<FollowOptions, 'wait' | 'by'>,
+  { wait, by, onLine }: Pick<FollowOptions, 'wait' | 'by' | 'onLine'>,
 ): Promise<Exclude<WatchEnd, { type: 'requests' }>> {
   const client = await context.client();
   const leaveWhenWaiting = !wait || !context.isTty;
   const seen = new Set<string>();
-  let watch: Watch = { ...run, leaveWhenWaiting, seen: leaveWhenWaiting ? null : seen };
+  const foundAt = new Map<string, number>();
+  let watch: Watch = { ...run, leaveWhenWaiting, seen: leaveWhenWaiting ? null : seen, foundAt };
   const stepLines = createStepLines(palette(context.color), await fixesFor(context, watch));
   for (;;) {
     const end = await watchRun(context, client, { ...watch, stepLines });
@@ -369,12 +378,9 @@ async function watchWithPrompts(
     for (const { run: id, digest } of end.requests) {
       seen.add(digest);
       if (run.interrupt.aborted) continue;
-      await promptForDecision(
-        context,
-        client,
-        { id, digest, ...(by !== undefined && { by }) },
-        run,
-      ).catch(async (error: unknown) => {
+      const asked = { id, digest, by };
+      const ends = { ...run, onLine };
+      await promptForDecision(context, client, asked, ends).catch(async (error: unknown) => {
         throw isGrpcServiceError(error) ? await serverGone(context, run, error) : error;
       });
     }

@@ -1,11 +1,18 @@
 import { inOneLine } from '../../core/requests/presentation.js';
+import type { ReadStatus } from '../../client/below.js';
 import { startOf } from '../../client/run-row.js';
 import type { RecordedDecision } from '../../core/state/state.js';
 import type { Undoable } from '../../core/state/undo.js';
 import type { AttemptReport } from '../../core/transcript/outcome.js';
 import type { RunReading } from '../../history/read-run.js';
 import { waitingFor } from '../../history/projection.js';
-import { isOpenStatus, statusName, statusText, type RunStatus } from '../../core/state/status.js';
+import {
+  BLOCKED_BELOW,
+  isOpenStatus,
+  statusName,
+  statusText,
+  type RunStatus,
+} from '../../core/state/status.js';
 import { visible, visibleMessage, actorText } from '../../core/state/summaries.js';
 import { stepOfLimit } from '../../core/state/turn-definition.js';
 import { headOf, printable } from '../../core/text/text.js';
@@ -34,7 +41,7 @@ const NAME_COLUMNS = 10;
 
 interface StatusView {
   readonly run: RunReading;
-  readonly status: RunStatus;
+  readonly status: ReadStatus;
   /** The workers of the task queue, as text. */
   readonly worker: string;
   /** The page of the run in the Temporal UI. */
@@ -113,9 +120,12 @@ function forkLines({ forkedFrom }: RunStatus): readonly string[] {
   return [`from ${printable(run)}${place}, with its messages before #${at}`];
 }
 
-function statusWord(status: RunStatus, paint: Palette): string {
+function statusWord(status: ReadStatus, paint: Palette): string {
   const word = statusName(status);
-  const text = statusText({ status: word, reason: status.reason });
+  const isBlockedBelow = word === 'working' && status.blockedBelow !== undefined;
+  const text = isBlockedBelow
+    ? `${word} (${BLOCKED_BELOW})`
+    : statusText({ status: word, reason: status.reason });
   switch (word) {
     case 'working':
       return paint.cyan(text);

@@ -68,6 +68,9 @@ export function statusText({
   return own === null || own === status ? status : `${status} (${own})`;
 }
 
+/** What people see as the reason for the status of a run that only works through a blocked run below it. */
+export const BLOCKED_BELOW = 'blocked below';
+
 /** Returns the reason for a status; null for an open run whose reason is that of its last turn. */
 export function ownReason({
   status,
