@@ -172,6 +172,8 @@ interface AgentPlace {
    * leaves the work to one that starts later.
    */
   readonly otherwise: 'hosted' | 'required' | 'later';
+  /** The run that is forked, whose agent the user has not named. */
+  readonly forks?: string;
 }
 
 /**
@@ -182,6 +184,24 @@ interface AgentPlace {
  * be checked, and the command notes that.
  */
 export async function checkAgent(
+  context: CliContext,
+  input: Parameters<typeof agentProblem>[1],
+  place: AgentPlace,
+): Promise<void> {
+  const { forks } = place;
+  try {
+    await checkStart(context, input, place);
+  } catch (cause) {
+    const isForeign = forks !== undefined && (await agentLack(context, input)) !== null;
+    if (!isForeign || !(cause instanceof UsageError)) throw cause;
+    throw new UsageError(
+      `run: ${visible(forks)} is a run of agent "${visible(input.agent)}", which this configuration does not have; fork it in the project that has the agent, or name its configuration with --config`,
+      { cause },
+    );
+  }
+}
+
+async function checkStart(
   context: CliContext,
   input: Parameters<typeof agentProblem>[1],
   { taskQueue, otherwise }: AgentPlace,

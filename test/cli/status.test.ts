@@ -219,7 +219,9 @@ describe('the status of an ended run', () => {
       outcome: { status: 'failed', reason: 'input', steps: 0 },
       limits: { turn: {}, run: {} },
     });
-    expect((await ask(handle.workflowId)).stdout).toMatch(/^agent +a \(never loaded\)$/m);
+    expect((await ask(handle.workflowId)).stdout).toMatch(
+      /^agent +a \(the run ended before a worker had loaded it\)$/m,
+    );
   });
 
   test('is shown for a canceled run', async () => {

@@ -2,7 +2,7 @@ import { RefusedError } from '../../core/errors.js';
 import { betweenTurnsText } from '../../core/run/no-turn.js';
 import { undosAtEnd } from '../../core/run/status.js';
 import { isUndoing } from '../../core/requests/undo-text.js';
-import { visible } from '../../core/state/summaries.js';
+import { visible, visibleMessage } from '../../core/state/summaries.js';
 import {
   type FollowTarget,
   type FollowedRun,
@@ -360,7 +360,7 @@ async function controlAll(
   if (failed > 0) {
     const again = nextCommandOf(context, [what, '--all', '--agent', agent]);
     context.note(
-      `${formatCount(failed, 'run')} could not be signaled (${visible(error ?? 'no reason')}). Run it again: ${again}`,
+      `${formatCount(failed, 'run')} could not be signaled (${visibleMessage(error ?? 'no reason')}). Run it again: ${again}`,
     );
   }
   if (context.options.json) context.out(JSON.stringify({ agent, ...result }));

@@ -294,7 +294,8 @@ export const fork: Command<ForkCommandOptions> = {
     const { agent, taskQueue } = opened.run;
     const message = options.message.length === 0 ? {} : { message: options.message.join(' ') };
     const given = { agent, ...message, ...runSettings(options), input: options.input };
-    await checkAgent(context, given, { taskQueue, otherwise: detach ? 'required' : 'hosted' });
+    const place = { taskQueue, otherwise: detach ? 'required' : 'hosted' } as const;
+    await checkAgent(context, given, { ...place, forks: opened.run.id });
     if (detach) {
       await requireWorker(context, opened, 'fork --detach', { follows: false });
       return await reportStarted(context, opened.run, await startFork(context, opened, options));

@@ -160,3 +160,17 @@ export async function fullDiskMessage({ pid, home }: ServerHandle): Promise<stri
   if (free === null || free >= MIN_FREE_BYTES) return null;
   return `The disk of ${home} is full (${formatBytes(free)} left); free space, and runs resume by themselves.`;
 }
+
+/** Returns the error for a server that no longer answers while a run is followed. */
+export async function serverGone(
+  context: CliContext,
+  run: { readonly id: string; readonly taskQueue: string },
+  cause: Error,
+): Promise<NoServerError> {
+  const { address } = await context.server();
+  const next = await nextCommandFor(context, run, ['attach', run.id]);
+  const message =
+    `The Temporal server at ${address} no longer answers (${cause.message}). ` +
+    `It keeps everything that the run has recorded. When the server is back, run: ${next}`;
+  return new NoServerError(message, { cause });
+}

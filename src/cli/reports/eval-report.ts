@@ -1,4 +1,4 @@
-import { visible } from '../../core/state/summaries.js';
+import { visible, visibleMessage } from '../../core/state/summaries.js';
 import { formatDuration, printable, show } from '../../core/text/text.js';
 import type { GateResult } from '../../recordings/eval-gates.js';
 import type {
@@ -22,7 +22,11 @@ function runText({ run, error, scores }: CandidateRun): string {
   const scored = Object.entries(scores).map(
     ([name, { score }]) => `${visible(name)} ${number(score)}`,
   );
-  const ends = [error === null ? null : `error: ${visible(error)}`, run && endOf(run), ...scored];
+  const ends = [
+    error === null ? null : `error: ${visibleMessage(error)}`,
+    run && endOf(run),
+    ...scored,
+  ];
   return ends.filter((each) => each !== null).join(', ');
 }
 
@@ -68,7 +72,7 @@ function caseLines(
   const notes = [
     ...(replayed?.divergence ? [`  replayed: ${visible(replayed.divergence.text)}`] : []),
     ...candidates.flatMap(({ run, error }, at) => [
-      ...(error === null ? [] : [`  run ${at + 1}: error: ${visible(error)}`]),
+      ...(error === null ? [] : [`  run ${at + 1}: error: ${visibleMessage(error)}`]),
       ...(run?.divergence ? [`  run ${at + 1}: ${visible(run.divergence.text)}`] : []),
     ]),
   ];

@@ -2,7 +2,7 @@ import { type Below, isIdle } from '../../client/below.js';
 import { NO_MODEL } from '../../core/definition/definition.js';
 import type { FinishedTurn } from '../../core/state/state.js';
 import { statusText } from '../../core/state/status.js';
-import { visible } from '../../core/state/summaries.js';
+import { visible, visibleMessage } from '../../core/state/summaries.js';
 import { parseJson } from '../../core/text/json.js';
 import { printable } from '../../core/text/text.js';
 import type { Outcome } from '../../core/transcript/outcome.js';
@@ -30,7 +30,7 @@ import {
 import { noteLastWorker } from '../hosting/server-notes.js';
 import type { Screen } from '../run-view/live-text.js';
 import { forkHint } from './fork-hint.js';
-import { nextCommandFor } from './next-command.js';
+import { nextCommandFor, runnableText } from './next-command.js';
 import { uiLink } from './run-pages.js';
 import { limitLine } from './stopped-run.js';
 
@@ -105,7 +105,7 @@ async function nextLine(
 
 async function report(context: CliContext, result: Report): Promise<ExitCode> {
   const { outcome, line, next } = result;
-  context.note(endLine(result, palette(context.color)));
+  context.note(endLine(context, result));
   if (next !== null) context.note(next);
   if (context.options.json) {
     context.out(JSON.stringify(line));
@@ -117,7 +117,8 @@ async function report(context: CliContext, result: Report): Promise<ExitCode> {
   return CODES[outcome.status];
 }
 
-function endLine({ outcome, reason, tookMs, title }: Report, paint: Palette): string {
+function endLine(context: CliContext, { outcome, reason, tookMs, title }: Report): string {
+  const paint = palette(context.color);
   const { status, steps, toolCalls, usage, error, lost = [] } = outcome;
   const text = `${title}${statusText({ status, reason })}`;
   const color = {
@@ -133,7 +134,9 @@ function endLine({ outcome, reason, tookMs, title }: Report, paint: Palette): st
     formatDuration(tookMs),
   ];
   const end = [
-    color[status](error === undefined ? text : `${text}: ${visible(error)}`),
+    color[status](
+      error === undefined ? text : `${text}: ${visibleMessage(runnableText(context, error))}`,
+    ),
     paint.dim(figures.join(' · ')),
   ].join(' · ');
   return [end, ...lost.map((loss) => paint.yellow(`lost: ${visible(loss)}`))].join('\n');

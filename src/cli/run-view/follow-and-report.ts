@@ -1,6 +1,5 @@
 import { type Client, isGrpcServiceError } from '@temporalio/client';
 import { type Below, NOTHING_BELOW, isIdle } from '../../client/below.js';
-import { NoServerError } from '../../core/errors.js';
 import type { FinishedTurn } from '../../core/state/state.js';
 import { visible } from '../../core/state/summaries.js';
 import {
@@ -19,6 +18,7 @@ import { subscribe } from './subscribe.js';
 import { type CliContext, CommandError, type ExitCode } from '../context.js';
 import { palette } from '../format/format.js';
 import type { Hosting } from '../hosting/hosting.js';
+import { serverGone } from '../hosting/server-notes.js';
 import { untilPublished } from '../hosting/with-worker.js';
 import { nextCommandFor, runnableText } from '../reports/next-command.js';
 import {
@@ -272,19 +272,6 @@ async function fixesFor(context: CliContext, watch: Watch): Promise<Fixes> {
   };
 }
 
-async function serverGone(
-  context: CliContext,
-  run: Pick<Watch, 'id' | 'taskQueue'>,
-  cause: Error,
-): Promise<NoServerError> {
-  const { address } = await context.server();
-  const next = await nextCommandFor(context, run, ['attach', run.id]);
-  const message =
-    `The Temporal server at ${address} no longer answers (${cause.message}). ` +
-    `It keeps everything that the run has recorded. When the server is back, run: ${next}`;
-  return new NoServerError(message, { cause });
-}
-
 /** How far a command follows a run. */
 export interface FollowOptions {
   /** False for `--no-wait`. */
@@ -292,7 +279,7 @@ export interface FollowOptions {
   /** Stay up until a key is pressed. */
   readonly ui?: boolean;
   /** The name under which the person at the terminal decides; absent: the user of the system. */
-  readonly by?: string | undefined;
+  readonly by?: string;
   /** More turns follow at once, so how to go on is not said, and the console only with the header; default: false. */
   readonly chat?: boolean;
   /** Takes a line that was typed right after `later`. Default: it is said that it was not read. */
@@ -360,7 +347,11 @@ async function follow(
 async function watchWithPrompts(
   context: CliContext,
   run: RunToFollow,
-  { wait, by, onLine }: Pick<FollowOptions, 'wait' | 'by' | 'onLine'>,
+  {
+    wait,
+    by,
+    onLine,
+  }: Pick<FollowOptions, 'wait' | 'onLine'> & { readonly by?: string | undefined },
 ): Promise<Exclude<WatchEnd, { type: 'requests' }>> {
   const client = await context.client();
   const leaveWhenWaiting = !wait || !context.isTty;

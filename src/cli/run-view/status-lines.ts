@@ -110,7 +110,8 @@ function agentLine({ view }: RunReading, { agent }: RunStatus): string {
   const name = agent === '' ? 'not named in the input' : visible(agent);
   if (model !== null) return `${name}, ${model}`;
   if (view.state?.config.definition.model === NO_MODEL) return name;
-  return `${name} (${view.ended === null ? 'not loaded yet' : 'never loaded'})`;
+  const why = view.ended === null ? 'no worker has' : 'the run ended before a worker had';
+  return `${name} (${why} loaded it${view.ended === null ? ' yet' : ''})`;
 }
 
 function forkLines({ forkedFrom }: RunStatus): readonly string[] {
