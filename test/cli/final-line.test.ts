@@ -7,7 +7,7 @@ import { ModelError, type Model } from '../../src/models/model.js';
 import { runInProcess, type CommandOutput } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';
 
-const LONG = `MCP server "shop" cannot be used: ${'a reason that takes a while to tell '.repeat(8)}; run perdure doctor`;
+const LONG = `MCP server "shop" cannot be used: ${'a reason that takes a while to tell '.repeat(4)}; run perdure doctor`;
 let rig: Rig;
 const model: Model = {
   call: () => Promise.reject(new ModelError(LONG, { kind: 'request', type: 'http_400' })),

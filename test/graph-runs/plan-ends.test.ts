@@ -56,6 +56,32 @@ test('an executed action can be undone', async () => {
   expect(desk.done).toEqual(['book blue', 'undo b-blue']);
 });
 
+test('the list of undos describes an action by what its references stand for', async () => {
+  const book = defineTool({
+    name: 'book',
+    description: 'x',
+    input: z.object({ room: z.string() }),
+    effect: 'keyed',
+    describe: ({ room }) => `book room ${room}`,
+    execute: async ({ room }) => ({ booking: `b-${room}` }),
+    undo: async () => desk.did('undo'),
+  });
+  await desk.work([assistant({ tools: [book], rules: [] })]);
+  const actions = [
+    { id: 'a1', tool: 'book', arguments: { room: 'blue' } },
+    { id: 'a2', tool: 'book', arguments: { room: { $ref: 'a1', path: 'booking' } } },
+  ];
+  desk.script([JSON.stringify({ actions }), 'Booked.']);
+  const handle = await desk.rig.start({ agent: 'assistant', message: 'book', open: true });
+  const { undoable = [] } = await desk.statusWhere(
+    handle,
+    ({ status }) => status === 'waiting_message',
+  );
+  expect(undoable.map(({ shown }) => shown)).toEqual(['book room blue', 'book room b-blue']);
+  await handle.executeUpdate(closeUpdate, { args: [{}] });
+  await desk.end(handle);
+});
+
 test('the request to undo an executed action says when that was executed', async () => {
   const book = defineTool({
     name: 'book',

@@ -13,6 +13,7 @@ import {
 } from '../../mcp/lock-tools.js';
 import { toZodType } from '../../output/schemas.js';
 import { CallFault } from '../../tools/arguments/check-arguments.js';
+import { describeCall } from '../../tools/define-tool.js';
 import type { Tool } from '../../tools/tool.js';
 import type { ActivityDependencies, PinnedAgent } from '../activity-context.js';
 import { THIS_WORKER, type ToolBlocked } from '../attempt.js';
@@ -24,6 +25,15 @@ export function ifUnchanged(pinned: ToolDefinition, tool: Tool | undefined): Too
   const isSame =
     tool !== undefined && canonicalJson(tool.parameters) === canonicalJson(pinned.parameters);
   return isSame ? tool : undefined;
+}
+
+/** Returns a call as the worker's tool describes it for people; undefined if the tool has changed, or describes none. */
+export async function describeUnchanged(
+  { pinned, tool }: { readonly pinned: ToolDefinition; readonly tool: Tool | undefined },
+  value: unknown,
+): Promise<string | undefined> {
+  const unchanged = ifUnchanged(pinned, tool);
+  return unchanged && (await describeCall(unchanged, value));
 }
 
 /**

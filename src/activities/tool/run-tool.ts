@@ -16,7 +16,6 @@ import { type ToolSuccess, recordedOk } from '../../core/transcript/call-result.
 import { redactMessage } from '../../secrets/redact.js';
 import { readFor } from '../../storage/blob-store.js';
 import { parsedJson } from '../../tools/arguments/check-arguments.js';
-import { describeCall } from '../../tools/define-tool.js';
 import { normalizeError } from '../../tools/result/plain.js';
 import type { Tool, UndoContext } from '../../tools/tool.js';
 import { type ActivityDependencies, readRunContext } from '../activity-context.js';
@@ -43,7 +42,7 @@ import {
 } from '../storage-faults.js';
 import { type Execution, deniedResult, executeCall } from './execute-call.js';
 import { createGenerator } from './generate.js';
-import { ifUnchanged } from './mcp-tool.js';
+import { describeUnchanged } from './mcp-tool.js';
 import { type PreparedCall, prepareCall } from './prepare-call.js';
 import {
   type SerializedResult,
@@ -96,9 +95,13 @@ export async function executeTool(
   const undecided = await evaluateBeforeExecution(deps, context, prepared.execution);
   if (undecided !== null) return undecided;
   if (input.judge) return deniedResult(deps, context, prepared.execution) ?? found;
+  const { pinned, value } = prepared.execution;
+  // The text of a call whose arguments had references is not known yet.
+  const isNamed = input.call.summary !== undefined || pinned.undoMs === undefined;
+  const summary = isNamed ? undefined : await describeUnchanged(prepared.execution, value);
   const result = await executeAndStore(deps, context, prepared.execution);
   cacheResult(deps, context, { ...prepared.execution, result });
-  return result;
+  return result.ok === true && summary !== undefined ? { ...result, summary } : result;
 }
 
 /**
@@ -150,8 +153,7 @@ async function evaluateBeforeExecution(
   if (verdict === null) return null;
   const forms = { written: canonicalJson(original), parsed: parsedJson(value) };
   const parsed = await withStorageMapping({}, () => recordParsed(forms, blobs));
-  const unchanged = ifUnchanged(pinned, tool);
-  const summary = unchanged && (await describeCall(unchanged, value));
+  const summary = await describeUnchanged({ pinned, tool }, value);
   return {
     ok: 'undecided',
     verdict,

@@ -232,6 +232,7 @@ const success = {
   artifact: optional(createdArtifactShape),
   attachments: optional(list(attachmentShape)),
   reports: optional(list(reportShape)),
+  summary: optional(text),
 };
 const generated = {
   spent: optional(usageShape),

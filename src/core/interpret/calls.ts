@@ -236,8 +236,9 @@ export function succeeded(
 ): readonly RunEvent[] {
   const result = succeededCall(call, tool, success);
   const { turn, step } = parseCallId(call);
-  const { text, blob } = success;
-  const kept = keptOf(tool, { call, turn, step, key, text, ...(blob && { blob }), at });
+  const { text, blob, summary } = success;
+  const named = summary === undefined ? call : { ...call, summary };
+  const kept = keptOf(tool, { call: named, turn, step, key, text, ...(blob && { blob }), at });
   return [
     ...lossEvents(success),
     ...finishCall(underGrant({ work }, result), at),

@@ -121,6 +121,11 @@ export interface ToolSuccess {
   readonly attachments?: readonly Attachment[];
   /** The parts that could not be stored. */
   readonly reports?: readonly AttemptReport[];
+  /**
+   * The call as its tool describes it to people, if it can be undone and no text was recorded before, as of one
+   * whose arguments had references. A worker of an earlier version does not say it.
+   */
+  readonly summary?: string;
 }
 
 /** Returns the result of a tool that succeeded. */
