@@ -56,6 +56,7 @@ export type {
   ScheduleChanges,
 } from './client/schedule/methods.js';
 export type { Overlap, ScheduleOptions, ScheduleTimes } from './client/schedule/options.js';
+export type { TriggerResult } from './client/schedule/trigger.js';
 export type {
   Firing,
   RecordedTimes,

@@ -25,7 +25,7 @@ function scheduleLines(
   context: Parameters<typeof dataPalette>[0],
 ): readonly string[] {
   const { id, givenId, agent, to, message, paused, note, overlap, settings } = details;
-  const { nextAt, fired, buffered, running, recent, failure } = details;
+  const { nextAt, fired, buffered, running, beside, recent, failure } = details;
   const [next] = nextAt;
   const why = note === null ? '' : `: ${visible(note)}`;
   return entries(
@@ -49,7 +49,7 @@ function scheduleLines(
       one('fired', formatCount(fired, 'time')),
       one('left out', leftOut(details) === '-' ? null : leftOut(details)),
       one('waiting', buffered === 0 ? null : formatCount(buffered, 'firing')),
-      { name: 'running', lines: running.map((run) => visible(run)) },
+      { name: 'running', lines: [...running, ...beside].map((run) => visible(run)) },
       {
         name: 'last',
         lines: recent

@@ -1,6 +1,6 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import type { Schedules } from '../../client/schedule/methods.js';
 import type { Overlap } from '../../client/schedule/options.js';
+import type { TriggerResult } from '../../client/schedule/trigger.js';
 import type { ScheduleDetails } from '../../client/schedule/view.js';
 import { visible } from '../../core/state/summaries.js';
 import { describeRun } from '../../history/read-run.js';
@@ -22,15 +22,8 @@ interface ScheduleTriggerOptions {
   readonly overlap?: Overlap;
 }
 
-/** How long the server may take to act on a trigger before the command says only what may happen. */
-const PATIENCE_MS = 3_000;
-const READ_EVERY_MS = 100;
-
-/** What the server did on a trigger; null if that was not seen. */
-type Firing = 'fired' | 'skipped' | 'waits' | null;
-
 /** A schedule before and after a trigger. */
-interface Triggered {
+interface Triggered extends TriggerResult {
   readonly before: ScheduleDetails;
   readonly after: ScheduleDetails;
   readonly overlap: ScheduleDetails['overlap'];
@@ -45,9 +38,9 @@ export const triggerSchedule: Command<ScheduleTriggerOptions> = {
     const triggered = await withSchedules(context, async (schedules) => {
       return await trigger(context, { schedules, id, given: overlap });
     });
-    const firing = triggered && firingOf(triggered);
-    const run = firing === 'fired' ? triggered?.after.recent.at(-1)?.id : undefined;
-    const fields = { triggered: firing !== 'skipped', firing, ...(run !== undefined && { run }) };
+    const { firing = null, run, replaces } = triggered ?? {};
+    const seen = { ...(run !== undefined && { run }), ...(replaces && { replaces }) };
+    const fields = { triggered: firing !== 'skipped', firing, ...seen };
     const missing = triggered && (await missingWorker(context, triggered.after).catch(() => null));
     const hasWorker = missing === null;
     report(context, { id, text: firingText(context, { id, triggered, hasWorker }), fields });
@@ -80,8 +73,8 @@ interface TriggerRequest {
 }
 
 /**
- * Triggers a schedule, and waits a moment until its description shows what the server did. Null if the
- * schedule cannot be read here; it is triggered nevertheless.
+ * Triggers a schedule, and reads it before and after. Null if the schedule cannot be read here; it is
+ * triggered nevertheless.
  */
 async function trigger(
   context: CliContext,
@@ -93,40 +86,23 @@ async function trigger(
     before === null || before.to === null
       ? null
       : await closedTarget(context, { id, to: before.to, agent: before.agent }).catch(() => null);
-  await schedules.trigger(id, given === undefined ? {} : { overlap: given });
-  const until = performance.now() + PATIENCE_MS;
-  for (;;) {
-    const after = await read();
-    if (before === null || after === null) return null;
-    const triggered = { before, after, overlap: given ?? before.overlap, closed };
-    if (firingOf(triggered) !== null || performance.now() > until) return triggered;
-    await pause(READ_EVERY_MS);
-  }
+  const result = await schedules.trigger(id, given === undefined ? {} : { overlap: given });
+  const after = await read();
+  if (before === null || after === null) return null;
+  return { before, after, overlap: given ?? before.overlap, closed, ...result };
 }
 
-/** Returns what the server did. Two changes at once may be about another firing, so they say nothing. */
-function firingOf({ before, after }: Triggered): Firing {
-  const changes = [
-    after.fired > before.fired && 'fired',
-    after.skipped > before.skipped && 'skipped',
-    after.buffered > before.buffered && 'waits',
-  ] as const;
-  const [first, second] = changes.filter((change) => change !== false);
-  return first === undefined || second !== undefined ? null : first;
-}
-
-interface TriggerResult {
+interface Fired {
   readonly id: string;
   readonly triggered: Triggered | null;
   /** Whether a worker seems to serve the schedule. Without one, a further run would not begin, either. */
   readonly hasWorker: boolean;
 }
 
-function firingText(context: CliContext, { id, triggered, hasWorker }: TriggerResult): string {
+function firingText(context: CliContext, { id, triggered, hasWorker }: Fired): string {
   const list = nextCommandOf(context, ['schedule', 'list']);
   if (triggered === null) return `fires now. See its last firing with: ${list}`;
-  const { before, after, overlap } = triggered;
-  const firing = firingOf(triggered);
+  const { before, after, overlap, firing } = triggered;
   if (firing === 'skipped') {
     const skipped = `is not fired: the firing was skipped, because ${skippedFor(triggered)}.`;
     if (!hasWorker) return skipped;
@@ -169,9 +145,13 @@ function skippedFor({ before, after, overlap }: Triggered): string {
   return isFull ? `${why} and another firing waits for its end` : why;
 }
 
-function waitingText({ before, after, overlap }: Triggered): string {
+function waitingText({ before, after, overlap, replaces }: Triggered): string {
   const { is } = earlierOf(after);
-  if (overlap === 'cancel_other') return `fires when ${is} ended, which is being canceled.`;
+  const instead = replaces
+    ? ` It takes the place of the ${before.buffered === 1 ? 'firing' : `${before.buffered} firings`} that waited for that.`
+    : '';
+  if (overlap === 'cancel_other')
+    return `fires when ${is} ended, which is being canceled.${instead}`;
   if (before.buffered === 0) return `fires when ${is} ended.`;
   return `fires when ${is.replace(/ has$/, '')} and the firings before it have ended.`;
 }

@@ -18,6 +18,7 @@ import {
   overlapPolicy,
   scheduleSpec,
 } from './options.js';
+import type { TriggerResult } from './trigger.js';
 import {
   MEMO_KEY,
   type ScheduleDetails,
@@ -248,18 +249,19 @@ export interface Schedules {
   /**
    * Fires now, even while the schedule is paused. Two triggers within a second count as one firing.
    * `overlap` applies to this firing only; default: that of the schedule, so the server may skip the
-   * firing, or let it wait; `describe` says how many it has skipped. Rejects with a `NoScheduleError`
-   * (`no_schedule`).
+   * firing, or let it wait. Returns what it did, which takes up to 3 s to see. Rejects with a
+   * `NoScheduleError` (`no_schedule`).
    *
    * @example
    * ```ts
    * import { createClient } from 'perdure';
    *
    * await using client = await createClient();
-   * await client.schedule.trigger('nightly', { overlap: 'allow_all' });
+   * const { firing, run } = await client.schedule.trigger('nightly');
+   * console.log(firing === 'fired' ? `run ${run}` : firing);
    * ```
    */
-  trigger(id: string, options?: { readonly overlap?: Overlap }): Promise<void>;
+  trigger(id: string, options?: { readonly overlap?: Overlap }): Promise<TriggerResult>;
   /**
    * Makes up for the firings of a past time range. Rejects with an `InputError` (`input`) or a
    * `NoScheduleError` (`no_schedule`).

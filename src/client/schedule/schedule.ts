@@ -22,6 +22,7 @@ import {
   scheduleAction,
   MEMO_KEY,
   NO_NOTE,
+  firingsBeside,
   readScheduleMemo,
   scheduleDetails,
   scheduleMemo,
@@ -42,10 +43,12 @@ import {
 import {
   assertActOptions,
   assertScheduleOptions,
+  overlapOf,
   overlapPolicy,
   scheduleSpec,
   type ScheduleOptions,
 } from './options.js';
+import { seeFiring } from './trigger.js';
 
 /** The maximum number of schedules that a list reads at the same time. */
 const AT_ONCE = 8;
@@ -71,7 +74,9 @@ export function createSchedules(client: Client, place: SchedulePlace): Schedules
   /** Acts on a schedule of perdure; another program's schedule stays as it is. */
   const acting = async (id: string, act: Act) => {
     const { description } = await found(id);
-    await whenFound(id, act(handleOf(description.scheduleId), description));
+    const handle = handleOf(description.scheduleId);
+    await whenFound(id, act(handle, description));
+    return { handle, description };
   };
   return {
     async create(given) {
@@ -102,7 +107,8 @@ export function createSchedules(client: Client, place: SchedulePlace): Schedules
     },
     async describe(id) {
       const { description, memo } = await found(id);
-      return await withFailure(client, scheduleDetails(description, memo));
+      const beside = await firingsBeside(client, description);
+      return await withFailure(client, scheduleDetails(description, memo, beside));
     },
     async update(id, changes) {
       const present = await found(id);
@@ -127,7 +133,12 @@ export function createSchedules(client: Client, place: SchedulePlace): Schedules
       const { overlap } = options;
       const given = overlap === undefined ? undefined : overlapPolicy(overlap);
       // Without a policy, the SDK sends `ALLOW_ALL`, whose runs no later firing sees.
-      await acting(id, (handle, { policies }) => handle.trigger(given ?? policies.overlap));
+      const { handle, description } = await acting(id, (each, { policies }) =>
+        each.trigger(given ?? policies.overlap),
+      );
+      const policy = overlapOf(description.policies.overlap);
+      const isReplacing = ['cancel_other', 'terminate_other'].includes(overlap ?? policy);
+      return await seeFiring(() => handle.describe(), description, { isReplacing });
     },
     async backfill(id, options) {
       assertActOptions('backfill', options);

@@ -11,8 +11,9 @@ import { workflowSummary } from '../../core/run/details.js';
 import { visible } from '../../core/state/summaries.js';
 import { isObject, textField } from '../../core/text/json.js';
 import { toMs } from '../../core/text/text.js';
+import { queryTerm } from '../../temporal/query-term.js';
 import { decodeArrayFromPayloads } from '../../temporal/sdk-internals.js';
-import type { ListedSchedule } from '../../temporal/server-answers.js';
+import { type ListedSchedule, listWorkflows } from '../../temporal/server-answers.js';
 import type { GivenNames } from '../../temporal/stored-ids.js';
 import {
   type RunSettings,
@@ -29,6 +30,7 @@ import {
   overlapOf,
   runSettings,
 } from './options.js';
+import { bufferedIn } from './trigger.js';
 
 /** When a schedule fires: by `cron` or every so many milliseconds. */
 export interface RecordedTimes extends Pick<ScheduleTimes, 'cron' | 'timeZone'> {
@@ -92,6 +94,8 @@ export interface ScheduleDetails extends ScheduleRow {
   readonly overlap: Overlap | 'terminate_other';
   /** Ids of firings that have not ended, except those that `allow_all` let through. */
   readonly running: readonly string[];
+  /** Ids of the newest firings that `allow_all` let through and that have not ended, at most 20. */
+  readonly beside: readonly string[];
   /** The number of times it has fired. */
   readonly fired: number;
   /** Firings skipped because the previous one had not ended. */
@@ -206,6 +210,7 @@ export function unreadableRow({ id, paused, note, unreadable }: ListedSchedule):
 export function scheduleDetails(
   description: ScheduleDescription,
   memo: ScheduleMemo,
+  beside: readonly string[],
 ): ScheduleDetails {
   const { action, policies, info } = description;
   const [input]: readonly unknown[] = action.args ?? [];
@@ -218,8 +223,32 @@ export function scheduleDetails(
     fired: info.numActionsTaken,
     skipped: info.numActionsSkippedOverlap,
     missed: info.numActionsMissedCatchupWindow,
-    buffered: Number(description.raw.info?.bufferSize ?? 0),
+    buffered: bufferedIn(description),
+    beside,
   };
+}
+
+/** The maximum number of firings beside the others that are listed. */
+const MAX_BESIDE = 20;
+/** What the server adds to the id of a schedule in that of a firing: its time. */
+const FIRED_AT = /^-\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/;
+
+/** Returns the firings that have not ended and of which the schedule itself does not know that. */
+export async function firingsBeside(
+  client: Client,
+  { scheduleId: id, info }: Pick<ScheduleDescription, 'scheduleId' | 'info'>,
+): Promise<readonly string[]> {
+  const known = new Set(info.runningActions.map(({ workflow }) => workflow.workflowId));
+  if (info.recentActions.every(({ action }) => known.has(action.workflow.workflowId))) return [];
+  const query = `ExecutionStatus = 'Running' AND ${queryTerm('WorkflowId', `${id}-`, 'STARTS_WITH')}`;
+  const found: string[] = [];
+  for await (const { info: run } of listWorkflows(client, query)) {
+    const { workflowId } = run;
+    if (known.has(workflowId) || !FIRED_AT.test(workflowId.slice(id.length))) continue;
+    found.push(workflowId);
+    if (found.length === MAX_BESIDE) break;
+  }
+  return found;
 }
 
 function firing({ action, scheduledAt, takenAt }: ScheduleExecutionResult): Firing {
