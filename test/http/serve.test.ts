@@ -104,42 +104,6 @@ export default defineConfig({ agents: [clerk], taskQueue: '${taskQueue}' });`,
   }
 });
 
-test('a server without a worker names the command that starts one, with its configuration', async () => {
-  const taskQueue = `idle-${randomUUID()}`;
-  const config = join(folder, 'idle.config.ts');
-  await writeFile(
-    config,
-    `import { defineAgent, defineConfig } from 'perdure';
-export default defineConfig({
-  agents: [defineAgent({ name: 'idler', instructions: 'Wait.', model: 'demo' })],
-});`,
-  );
-  const url = await serve([
-    '--no-worker',
-    '--config',
-    config,
-    '--task-queue',
-    taskQueue,
-    '--port',
-    '0',
-  ]);
-  const child = children.at(-1);
-  const api = httpClient({ url });
-  const { id } = await api.startRun({ agent: 'idler', message: 'Hello' });
-  const over = new AbortController();
-  const result = fetch(`${url}/v1/runs/${id}/result`, { signal: over.signal }).catch(() => null);
-  let notes = '';
-  while (!notes.includes('no worker serves')) {
-    const [part] = await once(child?.stderr ?? process, 'data');
-    notes += String(part);
-  }
-  expect(notes).toMatch(
-    new RegExp(`start one with: .* worker --config ${config} .*--task-queue ${taskQueue}`),
-  );
-  over.abort();
-  await result;
-});
-
 test('a stream goes on after kill -9 of the server and its worker, with no text lost or doubled', async () => {
   const taskQueue = `killed-${randomUUID()}`;
   const port = String(await freePort());

@@ -43,12 +43,11 @@ import {
 import {
   assertActOptions,
   assertScheduleOptions,
-  overlapOf,
   overlapPolicy,
   scheduleSpec,
   type ScheduleOptions,
 } from './options.js';
-import { seeFiring } from './trigger.js';
+import { seeFiring, triggering } from './trigger.js';
 
 /** The maximum number of schedules that a list reads at the same time. */
 const AT_ONCE = 8;
@@ -130,15 +129,7 @@ export function createSchedules(client: Client, place: SchedulePlace): Schedules
     },
     async trigger(id, options = {}) {
       assertActOptions('trigger', options);
-      const { overlap } = options;
-      const given = overlap === undefined ? undefined : overlapPolicy(overlap);
-      // Without a policy, the SDK sends `ALLOW_ALL`, whose runs no later firing sees.
-      const { handle, description } = await acting(id, (each, { policies }) =>
-        each.trigger(given ?? policies.overlap),
-      );
-      const policy = overlapOf(description.policies.overlap);
-      const isReplacing = ['cancel_other', 'terminate_other'].includes(overlap ?? policy);
-      return await seeFiring(() => handle.describe(), description, { isReplacing });
+      return await seeFiring(await acting(id, triggering(options)), options);
     },
     async backfill(id, options) {
       assertActOptions('backfill', options);

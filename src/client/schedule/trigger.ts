@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { ScheduleDescription } from '@temporalio/client';
+import type { ScheduleDescription, ScheduleHandle } from '@temporalio/client';
+import { type Overlap, overlapOf, overlapPolicy } from './options.js';
 
 /** What a trigger of a schedule has done. */
 export interface TriggerResult {
@@ -18,23 +19,42 @@ export interface TriggerResult {
 const PATIENCE_MS = 3_000;
 const READ_EVERY_MS = 100;
 
+/** Options of `trigger`. */
+interface TriggerOptions {
+  readonly overlap?: Overlap;
+}
+
+/** Returns what triggers a schedule that was read. */
+export function triggering({ overlap }: TriggerOptions) {
+  const given = overlap === undefined ? undefined : overlapPolicy(overlap);
+  return async (handle: ScheduleHandle, { policies }: ScheduleDescription): Promise<void> => {
+    // Without a policy, the SDK sends `ALLOW_ALL`, whose runs no later firing sees.
+    await handle.trigger(given ?? policies.overlap);
+  };
+}
+
+/** The policies with which a firing takes the place of those that wait. */
+const REPLACING: readonly string[] = ['cancel_other', 'terminate_other'];
+
 /**
  * Waits a moment until the description of a schedule shows what the server did on a trigger. Never rejects: the
- * schedule is triggered already. `before`: the description before the trigger.
+ * schedule is triggered already. `description`: the one before the trigger.
  */
 export async function seeFiring(
-  read: () => Promise<ScheduleDescription>,
-  before: ScheduleDescription,
-  { isReplacing }: { readonly isReplacing: boolean },
+  {
+    handle,
+    description: before,
+  }: { readonly handle: ScheduleHandle; readonly description: ScheduleDescription },
+  { overlap = overlapOf(before.policies.overlap) }: { readonly overlap?: string },
 ): Promise<TriggerResult> {
   const until = performance.now() + PATIENCE_MS;
   for (;;) {
-    const after = await read().catch(() => null);
+    const after = await handle.describe().catch(() => null);
     if (after === null) return { firing: null };
     const firing = firingOf(before, after);
     const run = after.info.recentActions.at(-1)?.action.workflow.workflowId;
     if (firing === 'fired') return { firing, ...(run !== undefined && { run }) };
-    const replaces = firing === 'waits' && isReplacing && bufferedIn(before) > 0;
+    const replaces = firing === 'waits' && REPLACING.includes(overlap) && bufferedIn(before) > 0;
     if (firing !== null || performance.now() > until)
       return { firing, ...(replaces && { replaces }) };
     await pause(READ_EVERY_MS);
