@@ -1,6 +1,6 @@
 import type { ModelSettings, ToolChoice } from '../core/definition/definition.js';
 import { PerdureError } from '../core/errors.js';
-import { type JsonObject, isObject } from '../core/text/json.js';
+import { type JsonObject, canonicalJson, isObject, sha256Hex } from '../core/text/json.js';
 import { TOKENS_PER_ATTACHMENT, shorten, estimateTokens } from '../core/text/text.js';
 import type {
   BlobRef,
@@ -110,6 +110,18 @@ export interface ModelRequest {
    * or a provider's items (JSON).
    */
   readonly files?: (blob: BlobRef) => Promise<string>;
+}
+
+/**
+ * Returns the SHA-256 of a request of `context.generate`. It does not depend on the output limit, which a
+ * budget may have lowered. Histories store it, so it must not change.
+ */
+export function generatedDigest(request: ModelRequest): string {
+  const { model, instructions, messages, settings, responseFormat } = request;
+  const { maxOutputTokens: _, ...own } = settings;
+  const asked = { model, instructions, messages, settings: own, responseFormat };
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- requests are sent as JSON
+  return sha256Hex(canonicalJson(JSON.parse(JSON.stringify(asked)) as JsonObject));
 }
 
 /** Why the model stopped. `filtered`: the provider's content filter; `length`: the output limit. */

@@ -12,6 +12,7 @@ import {
 import type { ModelFacts } from '../models/model-entry.js';
 import { type Classification, getClassKeys } from '../output/classes/classes.js';
 import { type Divergence, type Found, createDivergence } from './divergence.js';
+import { generatedReplies, nodePlaceOf } from './generated-replies.js';
 import { abortOf } from './recorded-results.js';
 import { type FactOf, type RecordedRun, type Recording, factsOf, isMidTurn } from './recording.js';
 
@@ -37,13 +38,14 @@ interface CallPlace {
 
 /**
  * Returns a model that gives the recorded replies: to each call the reply of the same run, turn, and
- * step. A call without one is a divergence. `current` returns the activity that makes the call.
+ * step, and to the function of a node the reply to the same request. A call without one is a divergence. `current` returns the activity that makes the call.
  */
 export function recordedModel(
   recording: Recording,
   { found, current }: { readonly found: Found; readonly current: () => CurrentActivity | null },
 ): Model & ModelFacts {
   const all = [...recordedReplies(recording), ...finalFailures(recording)];
+  const generated = generatedReplies(recording);
   const [root] = recording.runs;
   return {
     ...(root && factsOfModel(root)),
@@ -53,8 +55,12 @@ export function recordedModel(
       signal.throwIfAborted();
       stopAfter(found);
       const activity = current();
-      const next = activity === null ? undefined : callAt(all, placeOf(activity), recording);
-      if (next === undefined && activity !== null && wasInFlight(placeOf(activity), recording)) {
+      const node = activity && nodePlaceOf(activity);
+      const reply = node === null ? undefined : generated.reply(request, node);
+      if (reply !== undefined) return reply;
+      const place = activity && placeOf(activity);
+      const next = callAt(all, place, recording);
+      if (next === undefined && activity !== null && wasInFlight(place, recording)) {
         await activity.wait(async () => await abortOf(signal));
         signal.throwIfAborted();
       }
@@ -149,7 +155,8 @@ function unrecorded(
   return createDivergence({
     agent: runs.find(({ id }) => id === run)?.agent ?? run,
     turn: Number(turn ?? 1),
-    step: Number(step ?? 0),
+    // What a node's function does is no step.
+    step: activity !== null && nodePlaceOf(activity) !== null ? 0 : Number(step ?? 0),
     kind: 'model',
     actual: messages.at(-1)?.text ?? '',
     recorded: null,

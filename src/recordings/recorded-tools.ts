@@ -1,6 +1,7 @@
-import type { Agent } from '../agents/agent.js';
+import type { Agent, GraphParts, NodeFunction } from '../agents/agent.js';
 import { InputError } from '../core/errors.js';
 import { isToolResult } from '../core/guards/recorded.js';
+import { nodeOfCallId } from '../core/state/turn-definition.js';
 import { type Json, canonicalJson, isObject, textField } from '../core/text/json.js';
 import { failureOf } from '../core/transcript/call-result.js';
 import { isCall } from '../core/transcript/message-shapes.js';
@@ -19,7 +20,7 @@ import {
   recordedResults,
   returnedBy,
 } from './recorded-results.js';
-import { type Placed, type Recording, factsOf, isMidTurn } from './recording.js';
+import { type Placed, type Recording, factsOf, isMidTurn, wasCutOff } from './recording.js';
 
 /** A live tool for a rerun: only one with the effect `read`. */
 export type LiveTools = Readonly<Record<string, Tool>>;
@@ -78,6 +79,7 @@ export function withRecordedTools(agent: Agent, given: RecordedTools): Agent {
           { run }: { readonly run: { readonly id: string; readonly turn: number } },
         ) => documentsOf(recording, { ...run, id: idOf(run.id), query, agent: one.name, found }),
       },
+      ...(one.graph && { graph: graphCutOff(one.graph, own) }),
       // It would save the turn a second time.
       remember: one.remember && { ...one.remember, save: () => undefined },
     };
@@ -88,6 +90,37 @@ export function withRecordedTools(agent: Agent, given: RecordedTools): Agent {
   return replace(agent);
 }
 
+/** Returns the functions of a graph, of which one that was cut off waits to be canceled again. */
+function graphCutOff(graph: GraphParts, given: ToolsOf): GraphParts {
+  const functions = [...graph.functions].map(([node, run]): [string, NodeFunction] => [
+    node,
+    async (input, context) => {
+      const place = { ...context, run: { ...context.run, id: given.idOf(context.run.id) } };
+      if (wasNodeCutOff(place, given)) await waitForAbort(context.signal, given);
+      return await run(input, context);
+    },
+  ]);
+  return { ...graph, functions: new Map(functions) };
+}
+
+async function waitForAbort(
+  signal: AbortSignal,
+  { current }: Pick<ToolsOf, 'current'>,
+): Promise<void> {
+  await current()?.wait(async () => await abortOf(signal));
+  signal.throwIfAborted();
+}
+
+/** Whether a node made a call, in the recording, that had not ended when its turn was cut off. */
+function wasNodeCutOff(
+  { run: { id, turn }, call }: Place,
+  { recording, results }: Pick<ToolsOf, 'recording' | 'results'>,
+): boolean {
+  const run = recording.runs.find((one) => one.id === id);
+  const hasEnded = results.some((one) => one.run === id && one.call === call.id);
+  return nodeOfCallId(call.id) !== null && run !== undefined && !hasEnded && wasCutOff(run, turn);
+}
+
 interface ToolsOf extends RecordedTools {
   readonly agent: string;
   readonly results: readonly OpenResult[];
@@ -95,7 +128,7 @@ interface ToolsOf extends RecordedTools {
 }
 
 function recordedTool(tool: Tool, given: ToolsOf): Tool {
-  const { agent, results, recording, found, current, idOf } = given;
+  const { agent, results, recording, found, idOf } = given;
   return {
     ...tool,
     async executeParsed(input, { run, ...rest }) {
@@ -106,9 +139,8 @@ function recordedTool(tool: Tool, given: ToolsOf): Tool {
         next.isUsed = true;
         return new RecordedResult(next.result, endOf(next.result, recording));
       }
-      if (hadNoResult(made, context, given)) {
-        await current()?.wait(async () => await abortOf(context.signal));
-        context.signal.throwIfAborted();
+      if (hadNoResult(made, context, given) || wasNodeCutOff(context, given)) {
+        await waitForAbort(context.signal, given);
       }
       const { turn, step } = context.run;
       const there = recordedAt(context, given);

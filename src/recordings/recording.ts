@@ -71,6 +71,19 @@ export function isMidTurn({ endedAt, lastTurn = null }: RecordedRun): boolean {
   return endedAt === null && lastTurn === null;
 }
 
+/** Whether a turn of a run was under way when the run was recorded, or when it was canceled. */
+export function wasCutOff(run: RecordedRun, turn: number): boolean {
+  if (isMidTurn(run)) return true;
+  const { at: from = run.startedAt } = run.messages.find((one) => one.turn === turn) ?? {};
+  const { at: until = Infinity } = run.messages.find((one) => one.turn > turn) ?? {};
+  return run.facts.some(
+    (fact) =>
+      (fact.type === 'cancel' || (fact.type === 'control' && fact.name === 'cancelTurn')) &&
+      fact.at >= from &&
+      fact.at <= until,
+  );
+}
+
 /** A fact of one type. */
 export type FactOf<T extends RecordedFact['type']> = Extract<RecordedFact, { readonly type: T }>;
 

@@ -22,6 +22,7 @@ import {
   requestOrEarlier,
 } from './divergence.js';
 import { decisionsOf, ofNodes, placedRequest, unasked } from './decided-requests.js';
+import { generatedModels } from './generated-replies.js';
 import { recordEvents } from './record-histories.js';
 import { recordedAgent } from './recorded-agent.js';
 import { candidateModel, factsOfModel, recordedModel } from './recorded-model.js';
@@ -133,7 +134,7 @@ export async function rerun(recording: Recording, options: RerunOptions = {}): P
   const played = {
     ...scripted,
     model: used,
-    ...(model === undefined && { models: recordedModels(recording, used) }),
+    models: model === undefined ? recordedModels(recording, used) : generatedBy(recording, used),
   };
   const { archive: _archive, ...input } = root.input;
   const { run, error } = await playPartly(own, played, {
@@ -198,7 +199,16 @@ function recordedModels({ runs }: Recording, model: Model): Readonly<Record<stri
     const entry = { ...model, ...factsOfModel(run) };
     return run.definitions.map(({ model: name }) => [name, entry] as const);
   });
-  return Object.fromEntries(named.filter(([name]) => name !== ''));
+  const own = Object.fromEntries(named.filter(([name]) => name !== ''));
+  return { ...generatedBy({ runs }, model), ...own };
+}
+
+/** Returns a model under the names by which the functions of nodes have called one. */
+function generatedBy(
+  { runs }: Pick<Recording, 'runs'>,
+  model: Model,
+): Readonly<Record<string, ModelEntry>> {
+  return Object.fromEntries(runs.flatMap(generatedModels).map((name) => [name, model]));
 }
 
 /** Returns the model that is to be called. Throws an `InputError` for an entry that cannot be used. */

@@ -162,6 +162,45 @@ describe('a recording', () => {
     await writeFile(out, printed.stdout);
     expect(await readRecording(out)).toEqual(JSON.parse(JSON.stringify(recording)));
   });
+
+  test('keeps a file that is not a recording of the run, unless it is forced', async () => {
+    const place = { client: rig.client, address: inject('temporalAddress'), home: rig.home };
+    const out = join(rig.home, 'kept.json');
+    const other = { ...recording, runs: recording.runs.toReversed() };
+    await writeRecording(out, other);
+    const called = recording.runs.at(-1)?.id ?? '';
+    for (const [content, what] of [
+      [await readFile(out, 'utf8'), `a recording of "${called}"`],
+      ['{"mine":1}', 'no recording that can be read here'],
+    ] as const) {
+      await writeFile(out, content);
+      await expect(runInProcess(record, { id, out }, place)).rejects.toThrow(
+        `got ${out}, which is ${what}; name another file`,
+      );
+      expect(await readFile(out, 'utf8')).toBe(content);
+    }
+    expect((await runInProcess(record, { id, out, force: true }, place)).code).toBe(0);
+    expect((await readRecording(out)).runs[0]?.id).toBe(id);
+    expect((await runInProcess(record, { id, out }, place)).code).toBe(0);
+  });
+
+  test('says which model calls a rerun cannot answer', async () => {
+    const twice = defineAgent({
+      name: 'twice',
+      instructions: 'Think twice.',
+      model: 'twice',
+      decide: async ({ model }) => ({ answer: (await model.call()).text }),
+    });
+    await rig.worker([twice], { models: { twice: scriptedModel([replyText('Yes.')]) } });
+    const decided = `decided-${Date.now()}`;
+    await client.result(await client.start('twice', { message: 'Go', id: decided }));
+    const place = { client: rig.client, address: inject('temporalAddress'), home: rig.home };
+    const { stderr } = await runInProcess(record, { id: decided }, place);
+    expect(stderr).toContain(
+      'The history lacks 1 model call of a `decide` function: rerun reports a difference there',
+    );
+    expect((await runInProcess(record, { id }, place)).stderr).not.toContain('lacks');
+  });
 });
 
 describe('reading a recording names the wrong field', () => {

@@ -2,7 +2,6 @@ import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { Agent } from '../../src/agents/agent.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { defineGraph } from '../../src/graphs/define-graph.js';
 import { type MemoryOptions, playRun } from '../../src/memory/run-in-memory.js';
 import { binaryClassify, classify } from '../../src/output/classes/classes.js';
 import type { Recording } from '../../src/recordings/recording.js';
@@ -75,23 +74,7 @@ describe('the recorded model replies by run, turn, and step', () => {
     expect(saidIn(again, 'blue')).toEqual(['It is blue.']);
   });
 
-  test('and to no call that a function makes', async () => {
-    const graph = defineGraph({
-      name: 'mail',
-      instructions: 'Write.',
-      model: 'm',
-      state: z.object({ text: z.string(), draft: z.string().optional() }),
-      messageTo: 'text',
-      nodes: ({ run }) => ({
-        write: run({
-          run: async (_, { generate }) => ({ draft: await generate({ message: 'W', model: 'm' }) }),
-        }),
-      }),
-    }).wire({ start: 'write', edges: { write: { done: 'end', failed: 'end' } } });
-    const ofGraph = await record(graph, { message: 'Go', model: [replyText('Draft.')] });
-    const { divergence } = await rerun(ofGraph, { agent: graph });
-    expect(divergence?.text).toContain('called the model with "W"; recorded no reply to this call');
-
+  test('and to no call that a decision function makes', async () => {
     const deciding = defineAgent({
       name: 'twice',
       instructions: 'Think twice.',

@@ -1,11 +1,10 @@
 import type { Context } from '@temporalio/activity';
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
-import { z } from 'zod';
-import { answerContract } from '../../agents/agent-parts.js';
+import type { z } from 'zod';
 import { errorText } from '../../core/transcript/call-result.js';
 import type { NodeAllowance } from '../../core/run/complete-batch.js';
 import type { RunToolInput, RunToolResult } from '../../core/run/contract.js';
-import type { AgentDefinition, OutputDefinition } from '../../core/definition/definition.js';
+import type { AgentDefinition } from '../../core/definition/definition.js';
 import type { Payment } from '../../core/interpret/block.js';
 import { sha256Hex, isObject, type JsonObject } from '../../core/text/json.js';
 import type { Generated, GeneratedReply } from '../../core/guards/recorded.js';
@@ -21,15 +20,14 @@ import {
   type ModelReply,
   type ModelRequest,
   estimateUsage,
+  generatedDigest,
 } from '../../models/model.js';
 import { parseWithZod } from '../../output/parse-output.js';
 import { extractJson } from '../../output/extract-json.js';
 import { normalizeError } from '../../tools/result/plain.js';
 import type { NodeContext } from '../../tools/tool.js';
-import { expected } from '../../validation/check-options.js';
 import { assertCurrentAttempt, interruptionCause, retryFailure } from '../attempt.js';
 import type { ActivityDependencies } from '../activity-context.js';
-import { answerSchema } from '../model/answer-formats.js';
 import {
   paymentOf,
   readMemory,
@@ -50,12 +48,14 @@ import {
   decideFailure,
   modelFailure,
 } from '../model/model-failures.js';
+import { retryStore } from '../fork-messages.js';
 import { observeModelCall } from '../observe.js';
 import { queryWorkflow } from '../prompt.js';
+import { NO_REQUEST, checked, repairRequest, requestOf } from './generate-request.js';
 
 /** Maximum replies to one request, of which the last must fit the schema. */
 const MAX_REPLIES = 5;
-/** Maximum characters of a reply in the record of a node; its whole effect is in the state. */
+/** Maximum characters of a reply in the history; the whole of a longer one is offloaded. */
 const SHOWN_CHARACTERS = 2_000;
 /** The activity has a limited number of attempts, so the run is blocked before they are used up. */
 const QUICK_ATTEMPTS = 4;
@@ -222,6 +222,25 @@ type Ask = (
   request: ModelRequest,
 ) => Promise<{ readonly text: string; readonly refuse: () => void }>;
 
+/** Returns a reply as the history has it, with which a recording answers the same request. */
+async function recordedReply(
+  { blobs }: ActivityDependencies,
+  request: ModelRequest,
+  { text, finish }: ModelReply,
+): Promise<Omit<GeneratedReply, 'usage'>> {
+  const shown = shorten(text, SHOWN_CHARACTERS);
+  const stored = shown === text ? null : await retryStore(() => blobs.put(text));
+  const isWhole = stored === null || 'value' in stored;
+  return {
+    model: request.model,
+    text: shown,
+    ...(stored !== null && 'value' in stored && { blob: stored.value }),
+    // Without the whole reply, a recording cannot answer the request.
+    ...(isWhole && { request: generatedDigest(request) }),
+    ...(finish !== 'stop' && { finish }),
+  };
+}
+
 /** Returns what a function gets from `generate`. */
 async function answer(attempt: Attempt, calls: DecideCalls, given: unknown): Promise<unknown> {
   const { deps, replies } = attempt;
@@ -234,7 +253,7 @@ async function answer(attempt: Attempt, calls: DecideCalls, given: unknown): Pro
     const reply = await live.during((onDelta) => calls.reply(request, digest, onDelta));
     const used = reply.usage ?? { ...estimateUsage(request, reply), estimated: true as const };
     const usage = toUsage(used, deps.models.resolve(model).price);
-    replies.push({ model, text: shorten(reply.text, SHOWN_CHARACTERS), usage });
+    replies.push({ ...(await recordedReply(deps, { ...request, model }, reply)), usage });
     try {
       assertAnswer(reply, model);
     } catch (error) {
@@ -243,8 +262,7 @@ async function answer(attempt: Attempt, calls: DecideCalls, given: unknown): Pro
     }
     return { text: reply.text, refuse: live.refuse };
   };
-  const form = output && answerContract('generate', output).definition;
-  const request = requestOf(model, options, form);
+  const request = requestOf(model, options);
   if (output !== undefined) return await askUntilFit(request, { ask, output });
   return (await ask(request)).text;
 }
@@ -271,37 +289,6 @@ function withPayment(error: unknown, attempt: Attempt): unknown {
   return new CancelledFailure('CANCELLED', [payment(attempt)]);
 }
 
-const NO_REQUEST: ModelRequest = {
-  model: '',
-  instructions: '',
-  messages: [],
-  tools: [],
-  toolChoice: 'none',
-  settings: {},
-};
-
-const text = z.string().min(1);
-const optionsShape = z.strictObject({
-  model: text.optional(),
-  message: text,
-  instructions: z.string().optional(),
-  settings: z.record(z.string(), z.json()).optional(),
-  output: expected<z.ZodType>(
-    'a zod type, such as z.object({…})',
-    (value) => value instanceof z.ZodType,
-  ).optional(),
-});
-
-type Checked = z.output<typeof optionsShape>;
-
-function checked(given: unknown): Checked {
-  const parsed = optionsShape.safeParse(given);
-  if (parsed.success) return parsed.data;
-  const [issue] = parsed.error.issues;
-  const at = issue?.path.join('.') ?? '';
-  throw new Error(`context.generate: ${at === '' ? '' : `${at}: `}${issue?.message ?? ''}`);
-}
-
 async function definitionOf({
   deps,
   context,
@@ -311,22 +298,6 @@ async function definitionOf({
     queryWorkflow(context, deps).definition(),
   );
   return definition;
-}
-
-function requestOf(
-  model: string,
-  { message, instructions = '', settings = {} }: Checked,
-  form: OutputDefinition | undefined,
-): ModelRequest {
-  const responseFormat = form && answerSchema({ output: form });
-  return {
-    ...NO_REQUEST,
-    model,
-    instructions,
-    messages: [{ role: 'user', text: message }],
-    settings,
-    ...(responseFormat && { responseFormat }),
-  };
 }
 
 /** Asks until a reply fits the schema, and returns its value. Rejects after the last reply. */
@@ -348,12 +319,7 @@ async function askUntilFit(
       );
     }
     const repair = repairText(parsed.problem, { attempt, attempts: MAX_REPLIES });
-    const messages = [
-      ...first.messages,
-      { role: 'assistant', text: reply } as const,
-      { role: 'user', text: repair } as const,
-    ];
-    request = { ...first, messages };
+    request = repairRequest(first, { reply, repair });
   }
 }
 

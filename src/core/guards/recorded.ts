@@ -70,8 +70,17 @@ import { chunkShape, configShape, priceShape } from './state.js';
 /** A reply of a model to the function of a graph's node. */
 export interface GeneratedReply {
   readonly model: string;
-  /** The beginning of the reply. */
+  /** The reply, or the beginning of a long one. */
   readonly text: string;
+  /** The whole of a long reply; absent if it could not be stored. */
+  readonly blob?: BlobRef;
+  /**
+   * The digest of the request (`generatedDigest`). Absent if the reply is not whole, and in histories
+   * of earlier versions.
+   */
+  readonly request?: string;
+  /** Why the model stopped; absent for `stop`. */
+  readonly finish?: RecordedReply['finish'];
   /** The tokens and the cost of the call. */
   readonly usage: Usage;
 }
@@ -207,13 +216,15 @@ const parsed = either(
   }),
 );
 
+const finishShape = oneOf('stop', 'calls', 'length', 'filtered', 'refused');
+
 export const replyShape = fields<RecordedReply>({
   text,
   blob: optional(blobShape),
   calls: optional(list(requestedCallShape)),
   provider: optional(providerShape),
   parsed: optional(parsed),
-  finish: oneOf('stop', 'calls', 'length', 'filtered', 'refused'),
+  finish: finishShape,
   usage: replyUsageShape,
   requestId: optional(text),
   fallback: optional(fields<FallbackModel>({ model: text, price: nullable(priceShape) })),
@@ -236,7 +247,18 @@ const success = {
 };
 const generated = {
   spent: optional(usageShape),
-  generated: optional(list(fields<GeneratedReply>({ model: text, text, usage: usageShape }))),
+  generated: optional(
+    list(
+      fields<GeneratedReply>({
+        model: text,
+        text,
+        blob: optional(blobShape),
+        request: optional(text),
+        finish: optional(finishShape),
+        usage: usageShape,
+      }),
+    ),
+  ),
 };
 const successShape = fields<ToolSuccess>(success);
 const [succeeded, failed] = [

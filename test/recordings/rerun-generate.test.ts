@@ -1,0 +1,135 @@
+import { beforeAll, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineGraph } from '../../src/graphs/define-graph.js';
+import { ModelError } from '../../src/models/model.js';
+import { rerun } from '../../src/recordings/rerun.js';
+import { cancelRun, replyText, scriptedModel } from '../../src/testing.js';
+import { playAndRecord, useSourceBundle } from '../support/memory.js';
+
+beforeAll(useSourceBundle);
+
+const long = 'long '.repeat(1_000);
+
+/** Asks two models at once, one of them for a value, and then once more. */
+const writer = (message = 'Sum up.') =>
+  defineGraph({
+    name: 'writer',
+    model: 'm',
+    state: z.object({ text: z.string(), draft: z.string().optional() }),
+    messageTo: 'text',
+    answerFrom: 'draft',
+    nodes: ({ run }) => ({
+      write: run({
+        run: async (s, { generate }) => {
+          const output = z.object({ kind: z.enum(['bill', 'spam']) });
+          const [first, second] = await Promise.all([
+            generate({ model: 'other', message: 'Sort.', output }),
+            generate({ message: s.text }),
+          ]);
+          const sum = await generate({ message, instructions: second });
+          return { draft: `${first.kind} ${second.length} ${sum}` };
+        },
+      }),
+    }),
+  }).wire({ start: 'write', edges: { write: { done: 'end', failed: 'end' } } });
+
+const model = {
+  price: { input: 1, cachedInput: 1, output: 1 },
+  call: async ({ messages }: { readonly messages: readonly { readonly text: string }[] }) => {
+    const last = messages.at(-1)?.text ?? '';
+    const replies: Readonly<Record<string, string>> = { Go: long, 'Sum up.': 'Sum.' };
+    const text = last === 'Sort.' ? '{"kind":"letter"}' : (replies[last] ?? '{"kind":"bill"}');
+    return await Promise.resolve({ text, calls: [], finish: 'stop' as const });
+  },
+};
+
+const record = async () =>
+  await playAndRecord(writer(), { message: 'Go', model, models: { other: model } });
+
+test('the function of a node gets the recorded replies to its requests', async () => {
+  const recording = await record();
+  expect(recording.runs[0]?.outcome).toMatchObject({ answer: `bill ${long.length} Sum.` });
+  const again = await rerun(recording, { agent: writer() });
+  expect(again.divergence).toBeNull();
+  expect(again.outcome).toMatchObject({ answer: `bill ${long.length} Sum.` });
+});
+
+test('another request of it is a difference', async () => {
+  const { divergence } = await rerun(await record(), { agent: writer('Sum up shortly.') });
+  expect(divergence).toMatchObject({
+    agent: 'writer',
+    kind: 'model',
+    text: 'writer, turn 1: called the model with "Sum up shortly."; recorded no reply to this call',
+  });
+});
+
+test('a candidate gets the requests of the function, under each name of a model', async () => {
+  const candidate = scriptedModel([
+    ({ messages }) => replyText(messages.at(-1)?.text === 'Go' ? 'short' : '{"kind":"spam"}'),
+    ({ messages }) => replyText(messages.at(-1)?.text === 'Go' ? 'short' : '{"kind":"spam"}'),
+    replyText('New.'),
+  ]);
+  const again = await rerun(await record(), { agent: writer(), model: candidate });
+  expect(candidate.requests).toHaveLength(3);
+  expect(again.outcome).toMatchObject({ answer: 'spam 5 New.' });
+});
+
+const caught = (what: 'throws' | 'catches') =>
+  defineGraph({
+    name: 'careful',
+    model: 'm',
+    state: z.object({ text: z.string(), draft: z.string().optional() }),
+    messageTo: 'text',
+    answerFrom: 'draft',
+    nodes: ({ run }) => ({
+      write: run({
+        run: async (_, { generate }) => {
+          const draft = await generate({ message: 'Write.' }).catch((error: unknown) => {
+            if (what === 'throws') throw error;
+            return 'nothing';
+          });
+          return { draft };
+        },
+      }),
+    }),
+  }).wire({ start: 'write', edges: { write: { done: 'end', failed: 'end' } } });
+
+test('a reply that is no answer, and a failure of the model, are as recorded', async () => {
+  const cut = {
+    call: async () => await Promise.resolve({ text: 'Dear', calls: [], finish: 'length' as const }),
+  };
+  const refusing = {
+    call: async () =>
+      await Promise.reject(new ModelError('no such model', { kind: 'request', type: 'not_found' })),
+  };
+  for (const [what, failing] of [
+    ['throws', cut],
+    ['catches', cut],
+    ['throws', refusing],
+  ] as const) {
+    const agent = caught(what);
+    const recording = await playAndRecord(agent, { message: 'Go', model: failing });
+    const { divergence, outcome } = await rerun(recording, { agent });
+    expect(divergence?.text).toBeUndefined();
+    expect(outcome).toMatchObject({ status: recording.runs[0]?.outcome?.status });
+  }
+});
+
+test('a function that was canceled while it asked is canceled again', async () => {
+  const agent = caught('throws');
+  const hanging = {
+    call: async (_: unknown, { signal }: { readonly signal: AbortSignal }) =>
+      await new Promise<never>((_resolve, reject) => {
+        signal.addEventListener('abort', () => reject(signal.reason as Error));
+      }),
+  };
+  const recording = await playAndRecord(agent, {
+    message: 'Go',
+    model: hanging,
+    on: { call: { write: cancelRun() } },
+  });
+  expect(recording.runs[0]?.outcome).toMatchObject({ status: 'cancelled' });
+  const { divergence, outcome } = await rerun(recording, { agent });
+  expect(divergence?.text).toBeUndefined();
+  expect(outcome).toMatchObject({ status: 'cancelled' });
+});
