@@ -82,7 +82,7 @@ const [MAX_SAID, MAX_ID_CHARACTERS] = [20, 160];
 
 /** Reads the body of a request. Throws an `InputError` that names the first fault. */
 export function readRunInput(body: unknown): ThreadInput {
-  const input = read(runInput, body);
+  const input = read(runInput, body, { fix: RUN_FORM });
   const shown = input.messages.flatMap((one, at) => toMessage(one, at) ?? []);
   const last = shown.findLastIndex(({ role }) => role === 'user');
   const first = shown.findLastIndex(({ role }, at) => at < last && role !== 'user') + 1;
@@ -125,13 +125,22 @@ function emptyText(
 
 /** Reads the thread that a request names. Throws an `InputError`. */
 export function readThread(body: unknown): string {
-  return read(z.looseObject({ threadId: clientId }), body).threadId;
+  return read(z.looseObject({ threadId: clientId }), body, { fix: '{ "threadId": "THREAD" }' })
+    .threadId;
 }
 
-function read<T>(schema: z.ZodType<T>, body: unknown, at = ''): T {
+const RUN_FORM =
+  '{ "threadId": "THREAD", "runId": "RUN", "messages": [{ "id": "m1", "role": "user", "content": "…" }] }';
+
+/** `at`: the place of the value in the body; `fix`: the form of the whole body. */
+function read<T>(
+  schema: z.ZodType<T>,
+  body: unknown,
+  { at = '', fix = '' }: { readonly at?: string; readonly fix?: string } = {},
+): T {
   const found = schema.safeParse(body, { error: requestIssue });
   if (found.success) return found.data;
-  throw new InputError(firstIssue(found.error.issues, body, at));
+  throw new InputError(firstIssue(found.error.issues, body, at) + (fix && `; send ${fix}`));
 }
 
 function toMessage(given: z.output<typeof message>, at: number): ThreadMessage | null {
@@ -187,7 +196,9 @@ function toDecision(
   }
   if (status === 'cancelled') return null;
   const isApproval = isObject(payload) && Object.hasOwn(payload, 'approved');
-  const fields = isApproval ? approvalFields(read(approval, payload, `${place}.payload`)) : payload;
+  const fields = isApproval
+    ? approvalFields(read(approval, payload, { at: `${place}.payload` }))
+    : payload;
   const decisions = [{ ...(isObject(fields) && fields), request, digest }];
   const found = OPERATIONS.decide.input.shape.decisions.safeParse(decisions, {
     error: requestIssue,

@@ -136,7 +136,7 @@ export async function readBody(context: GuardedContext): Promise<Record<string, 
   if (text === '') return {};
   const value = jsonOf(text);
   if (isObject(value)) return value;
-  throw new InputError(`body: expected an object, got ${show(value)}`);
+  throw new InputError(`body: expected an object, got ${show(value)}; send a JSON object`);
 }
 
 /** Returns the text of a body. Throws an `InputError`: other bytes would be replaced in what the run gets. */

@@ -129,13 +129,16 @@ interface Approval {
   readonly reason: string | undefined;
 }
 
+const CHAT_FORM =
+  '{ "id": "CHAT", "messages": [{ "id": "m1", "role": "user", "parts": [{ "type": "text", "text": "…" }] }] }, as useChat does';
+
 /** Reads the last message only: what else the client says of the conversation is never believed. */
 function readChat(body: unknown): { readonly chat: string; readonly meaning: Meaning } {
   const read = chatBody.safeParse(body, { error: requestIssue });
   const at = (read.data?.messages.length ?? 0) - 1;
   const last = read.data?.messages.at(-1);
   if (!read.success || last === undefined) {
-    throw new InputError(firstIssue(read.error?.issues, body));
+    throw new InputError(`${firstIssue(read.error?.issues, body)}; send ${CHAT_FORM}`);
   }
   const { id: chat } = read.data;
   if (last.role === 'user') return { chat, meaning: readMessage(last, `messages[${at}]`) };
@@ -151,7 +154,7 @@ function readChat(body: unknown): { readonly chat: string; readonly meaning: Mea
     return { chat, meaning: { type: 'decisions', approvals, ...shown } };
   }
   throw new InputError(
-    `messages: expected a last message of the user, or one with answers to approvals, got one with the role ${show(last.role)}`,
+    `messages: expected a last message of the user, or one with answers to approvals, got one with the role ${show(last.role)}; send ${CHAT_FORM}`,
   );
 }
 

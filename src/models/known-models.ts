@@ -330,14 +330,21 @@ async function probeServer({ name, port }: LocalServer): Promise<RunningServer |
 /**
  * Returns the entry of `models`, or `demo`, that a name is almost, and that would be sent to a provider
  * that does not have it; else undefined. Only two letters in the other order, and one that is missing or
- * too many, are taken for a mistake: another letter, ending, or digit makes the name of another model.
+ * too many, are taken for a mistake: another letter, word, or digit makes the name of another model.
  */
 export function meantModel(name: string, entries: readonly string[]): string | undefined {
   if (name === 'demo' || entries.includes(name)) return undefined;
   if (findPrice(name) !== null || findWindow(name) !== null) return undefined;
   return [...entries, 'demo'].find(
-    (entry) => digits(name) === digits(entry) && isMistyped(name, entry),
+    (entry) =>
+      digits(name) === digits(entry) && (isMistyped(name, entry) || isCutWord(name, entry)),
   );
+}
+
+/** Whether the last word of one name lacks the last letter of the other, which has at least four. */
+function isCutWord(name: string, other: string): boolean {
+  const [short, long] = name.length < other.length ? [name, other] : [other, name];
+  return long.length === short.length + 1 && long.startsWith(short) && /[a-z]{4}$/i.test(long);
 }
 
 function digits(name: string): string {

@@ -27,8 +27,8 @@ export interface GateResult {
   readonly name: string;
   readonly bound: number;
   /**
-   * Null if it was not measured: the gate fails if a value is unknown, such as a cost without a price,
-   * and passes if the recorded latency is 0, as in recordings made in memory.
+   * Null if it was not measured: the gate fails if no run has ended or a value is unknown, such as a cost
+   * without a price, and passes if the recorded latency is 0, as in recordings made in memory.
    */
   readonly actual: number | null;
   readonly passed: boolean;
@@ -94,8 +94,8 @@ export function gateResults(gates: EvalGates, cases: readonly Measured[]): reado
   const ended = all.flatMap(({ recorded, candidate: { run } }) =>
     recorded === null || run === null ? [] : [{ recorded, run }],
   );
-  const share = (count: number): number => (ended.length === 0 ? 0 : count / ended.length);
-  const diverged = share(ended.filter(({ run }) => run.divergence !== null).length);
+  const differing = ended.filter(({ run }) => run.divergence !== null).length;
+  const diverged = ended.length === 0 ? null : differing / ended.length;
   const scored = Object.entries(gates.scores ?? {}).map(([name, bound]): GateResult => {
     const given = all.flatMap(({ candidate }) => candidate.scores[name]?.score ?? []);
     const actual = given.length === 0 ? null : sumOf(given) / given.length;
@@ -113,12 +113,10 @@ export function gateResults(gates: EvalGates, cases: readonly Measured[]): reado
     // In memory, a model call takes no time on the clock of the run.
     const isTimeless =
       name === 'latency' && ended.length > 0 && before.every((recorded) => recorded === 0);
-    return [
-      actual === null ? { name, bound, actual, passed: isTimeless } : atMost(name, bound, actual),
-    ];
+    return [isTimeless ? { name, bound, actual, passed: true } : atMost(name, bound, actual)];
   });
   return [
-    atMost('errors', 0, errors),
+    atMost('errors', 0, all.length === 0 ? null : errors),
     atMost('diverged', gates.diverged ?? 0, diverged),
     ...scored,
     ...ratios,
@@ -145,8 +143,9 @@ function ratioOf(
 /** The mean of ten scores of 0.7 is not exactly 0.7. */
 const ROUNDING = 1e-9;
 
-function atMost(name: string, bound: number, actual: number): GateResult {
-  return { name, bound, actual, passed: actual <= bound + ROUNDING * Math.max(1, bound) };
+function atMost(name: string, bound: number, actual: number | null): GateResult {
+  const passed = actual !== null && actual <= bound + ROUNDING * Math.max(1, bound);
+  return { name, bound, actual, passed };
 }
 
 function sumOf(numbers: readonly number[]): number {

@@ -198,8 +198,8 @@ export async function evaluate(cases: string, options: EvaluateOptions): Promise
         isAborted,
         modelOf: typeof model === 'function' ? model : () => model,
         note: (soFar) => void evaluated.set(index, soFar),
-        report(run) {
-          done += 1;
+        report(run, count = 1) {
+          done += count;
           if (!isAborted()) onProgress({ name, done, total, run });
         },
       });
@@ -264,7 +264,8 @@ interface CaseOptions
   readonly name: string;
   readonly isAborted: () => boolean;
   readonly modelOf: (recording: Recording) => CandidateModel;
-  readonly report: (run: CandidateRun) => void;
+  /** Called with each run that is over. `count`: the runs that a case which cannot be read stands for. */
+  readonly report: (run: CandidateRun, count?: number) => void;
   /** Called with the case after each of its runs, and when it is over. */
   readonly note: (soFar: EvaluatedCase) => void;
 }
@@ -285,7 +286,7 @@ async function evaluateCase(
   } catch (error) {
     const failed = failedRun(error);
     note({ name, recorded, replayed: null, candidates: [failed] });
-    for (let run = 0; run < runs; run += 1) report(failed);
+    report(failed, runs);
     return;
   }
   const input = recording.runs[0]?.input.message ?? '';

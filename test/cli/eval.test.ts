@@ -257,10 +257,12 @@ describe('the commands call the model that they are given', () => {
     expect(stdout).toBe(`${file[0]}: same`);
     expect(code).toBe(0);
     expect(stub.requestCount).toBe(2);
-    const misspelled = { file, model: 'dmo' };
-    await expect(runInProcess(rerunCommand, misspelled, { home, env, config })).rejects.toThrow(
-      '--model: expected a model, got "dmo" (did you mean "demo")',
-    );
+    for (const misspelled of ['dmo', 'dem']) {
+      const options = { file, model: misspelled };
+      await expect(runInProcess(rerunCommand, options, { home, env, config })).rejects.toThrow(
+        `--model: expected a model, got "${misspelled}" (did you mean "demo")`,
+      );
+    }
     await rm(home, { recursive: true });
   });
 });

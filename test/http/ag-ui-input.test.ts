@@ -29,7 +29,11 @@ test('a wrong body names the field and what was expected, as every other endpoin
     (body: unknown): (() => unknown) =>
     () =>
       readRunInput(body);
-  expect(wrong({ runId: 'r', messages })).toThrow(/^threadId: missing, expected string$/);
+  expect(wrong({ runId: 'r', messages })).toThrow(
+    /^threadId: missing, expected string; send \{ "threadId": "THREAD", "runId"/,
+  );
   expect(wrong({ threadId: 't', runId: 7, messages })).toThrow(/^runId: expected string, got 7/);
-  expect(wrong({ threadId: 't', runId: 'r' })).toThrow(/^messages: missing, expected array$/);
+  expect(wrong({ threadId: 't', runId: 'r' })).toThrow(
+    /^messages: missing, expected array; send \{ /,
+  );
 });

@@ -274,7 +274,18 @@ test('a wrong request names the field, the value, and the fix', async () => {
   const limited = [400, 'limit: expected a whole number, got "zzz"', fix];
   expect(await told('/v1/runs?limit=zzz')).toEqual(limited);
   const chat = await told('/v1/ui/desk', { messages: [] });
-  expect(chat.slice(0, 2)).toEqual([400, 'id: missing, expected string']);
+  const form =
+    'send { "id": "CHAT", "messages": [{ "id": "m1", "role": "user", "parts": [{ "type": "text", "text": "…" }] }] }, as useChat does';
+  expect(chat).toEqual([400, 'id: missing, expected string', form]);
+  const ofSystem = { id: 'c', messages: [{ id: 'm', role: 'system', parts: [] }] };
+  expect((await told('/v1/ui/desk', ofSystem)).at(-1)).toBe(form);
+  const thread = await told('/v1/ag-ui/desk', { messages: [] });
+  expect(thread.slice(0, 2)).toEqual([400, 'threadId: missing, expected string']);
+  expect(thread[2]).toContain('send { "threadId": "THREAD", "runId": "RUN", "messages": [');
+  for (const url of ['/v1/runs', '/v1/ui/desk', '/v1/ag-ui/desk', '/v1/chat/completions']) {
+    const list = await desk.send(url, { body: [] });
+    expect(JSON.stringify(list.body.error)).toContain('send a JSON object');
+  }
   const empty = await told('/v1/ui/desk', { id: 'c', messages: [] });
   expect(empty[1]).toBe('messages: expected at least one message, got []');
 });

@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, onTestFinished } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { evalLines, junitReport } from '../../src/cli/reports/eval-report.js';
@@ -143,6 +143,28 @@ describe('an evaluation', () => {
       { run: null, scores: {}, error: expect.stringContaining('no such key') },
     ]);
     expect(gates[0]).toEqual({ name: 'errors', bound: 0, actual: 1, passed: false });
+    // No run has ended, so none was compared.
+    expect(gates[1]).toEqual({ name: 'diverged', bound: 0, actual: null, passed: false });
+  });
+
+  test('counts a case that cannot be read once, whatever the number of runs', async () => {
+    const broken = join(folder, 'c-broken.json');
+    await writeFile(broken, '{}');
+    onTestFinished(async () => await rm(broken));
+    const seen: (readonly [string, number, number])[] = [];
+    const { gates, finished } = await evaluate(folder, {
+      agents: [desk],
+      model: same,
+      runs: 2,
+      atOnce: 1,
+      onProgress: ({ name, done, total }) => void seen.push([name, done, total]),
+    });
+    expect(seen.slice(-2)).toEqual([
+      [expect.stringMatching(/^(?!c-broken)/), 4, 6],
+      ['c-broken', 6, 6],
+    ]);
+    expect(gates[0]).toEqual({ name: 'errors', bound: 0, actual: 1, passed: false });
+    expect(finished).toBe(true);
   });
 
   test('fails by its gates: a call that was not recorded, and a cost without a price', async () => {
