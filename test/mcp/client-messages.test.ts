@@ -1,19 +1,20 @@
 import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
-import { checkedMessages } from '../../src/cli/mcp/runs-server.js';
+import { checkedMessages } from '../../src/cli/mcp/stdio-messages.js';
 
 /** Sends bytes of a client in chunks, and returns what the reader gets and what the client does. */
 async function sent(bytes: Uint8Array, size = bytes.length) {
   const input = new PassThrough();
   const output = new PassThrough();
-  const read = text(checkedMessages(input, output));
+  const notes: string[] = [];
+  const read = text(checkedMessages(input, output, (note) => void notes.push(note)));
   for (let at = 0; at < bytes.length; at += size) input.write(bytes.subarray(at, at + size));
   input.end();
   const messages = await read;
   output.end();
   const answers = (await text(output)).split('\n').filter((line) => line !== '');
-  return { messages, answers: answers.map((line): unknown => JSON.parse(line)) };
+  return { messages, notes, answers: answers.map((line): unknown => JSON.parse(line)) };
 }
 const call = (id: unknown, input: string, method = 'tools/call'): string =>
   `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"method":"${method}","params":{"arguments":{"input":${input}}}}\n`;
@@ -52,7 +53,12 @@ test('a number that would change is refused to the client, and does not reach a 
 });
 
 test('other lines arrive as they are, however they are split, and without half characters', async () => {
-  const lines = [call(1, '{"text":"ключ 😀"}'), 'no JSON\n', '\n', '{"id":1,"result":{}}\n'];
+  const lines = [
+    call(1, '{"text":"ключ 😀"}'),
+    'no JSON\n',
+    '\n',
+    '{"jsonrpc":"2.0","id":1,"result":{}}\n',
+  ];
   const bytes = Buffer.from(lines.join('') + call(2, '"half \\ud83d"'));
   for (const size of [1, 3, 7, 1_000]) {
     const { messages, answers } = await sent(bytes, size);
@@ -61,4 +67,22 @@ test('other lines arrive as they are, however they are split, and without half c
       { jsonrpc: '2.0', id: null, error: { code: -32_700, message: expect.any(String) } },
     ]);
   }
+});
+
+test('JSON that is not a message is answered, noted in plain words, and not read', async () => {
+  const fine = call(2, '1');
+  const lines = ['{"a":1}\n', '7\n', `[${fine.trim()}]\n`, '{"id":9,"method":"ping"}\n', fine];
+  const { messages, answers, notes } = await sent(Buffer.from(lines.join('')));
+  expect(messages).toBe(fine);
+  const expected =
+    'expected one message of JSON-RPC 2.0 in a line, such as {"jsonrpc":"2.0","id":1,"method":"tools/list"}';
+  expect(answers).toEqual(
+    [null, null, null, 9].map((id) => ({
+      jsonrpc: '2.0',
+      id,
+      error: { code: -32_600, message: expected },
+    })),
+  );
+  expect(notes).toHaveLength(4);
+  expect(notes[0]).toBe(`${expected}, got {"a":1}`);
 });

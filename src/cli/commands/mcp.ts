@@ -26,7 +26,8 @@ import { type Confirmation, confirm, requireConfirmable } from '../input/confirm
 import { withOptions } from '../input/options.js';
 import { runnableText } from '../reports/next-command.js';
 import { mcpOwner } from '../mcp/owner.js';
-import { checkedMessages, takeStdout, runsServer } from '../mcp/runs-server.js';
+import { runsServer } from '../mcp/runs-server.js';
+import { checkedMessages, takeStdout } from '../mcp/stdio-messages.js';
 
 const FAULT_CHARACTERS = 200;
 
@@ -59,7 +60,11 @@ export const mcp: Command<McpOptions> = {
         others.set(queue, hosting);
         return hosting;
       };
-      const transport = new StdioServerTransport(checkedMessages(process.stdin, output), output);
+      const note = (text: string): void => context.note(`mcp: ${oneLine(text)}`);
+      const transport = new StdioServerTransport(
+        checkedMessages(process.stdin, output, note),
+        output,
+      );
       const { archive, blobs } = await context.stores();
       const access = {
         options: context.options,
@@ -76,7 +81,7 @@ export const mcp: Command<McpOptions> = {
       };
       const serving = serveStdio(() => runsServer(access), {
         transport,
-        onerror: (error) => context.note(`mcp: ${oneLine(error.message)}`),
+        onerror: (error) => note(error.message),
       });
       const opened = noteReady(context, host);
       try {
