@@ -82,11 +82,12 @@ const FAILED = 'context.generate: ';
 
 /** Returns a recorded reply as its model gave it. */
 function toModelReply(
-  { text, blob, finish = 'stop', usage: { costUsd: _, ...usage } }: GeneratedReply,
+  { text, blob, finish = 'stop', usage }: GeneratedReply,
   { blobs }: Recording,
 ): ModelReply {
   const whole = blob === undefined ? text : (blobs[blob.sha256] ?? text);
-  return { text: whole, calls: [], finish, usage };
+  const { inputTokens, outputTokens, cachedTokens } = usage;
+  return { text: whole, calls: [], finish, usage: { inputTokens, outputTokens, cachedTokens } };
 }
 
 /** Returns the names of the models that the functions of nodes have called in a run. */

@@ -314,7 +314,7 @@ test('a chat or thread with a wrong message begins no run', async () => {
   expect(await chat({ ...user, id: '', parts: [text] })).toBe(
     'messages[0].id: expected 1 to 200 characters, got 0',
   );
-  expect(await chat({ ...user, role: 'usr', parts: [text] })).toBe(
+  expect(await chat({ ...user, role: 'usr', parts: [text] })).toContain(
     'messages: expected a last message of the user, or one with answers to approvals, got one with the role "usr"',
   );
   const approval = { id: `r1.${'a'.repeat(64)}`, approved: true };
