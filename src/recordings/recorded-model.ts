@@ -38,7 +38,8 @@ interface CallPlace {
 
 /**
  * Returns a model that gives the recorded replies: to each call the reply of the same run, turn, and
- * step, and to the function of a node the reply to the same request. A call without one is a divergence. `current` returns the activity that makes the call.
+ * step, and to the function of a node the reply to the same request. A call without one is a
+ * divergence. `current` returns the activity that makes the call.
  */
 export function recordedModel(
   recording: Recording,
