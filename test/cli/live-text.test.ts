@@ -9,6 +9,7 @@ import type { StreamEvent } from '../../src/live/stream.js';
 import { replyText } from '../../src/testing/replies.js';
 import { startStub, type Stub } from '../../src/testing/stub-server.js';
 import { builtProgram } from '../support/built-program.js';
+import { NO_THREAD } from '../support/child-script.js';
 import { commandLine } from '../support/command.js';
 
 type Live = Exclude<StreamEvent, { offset: string }>;
@@ -204,6 +205,7 @@ describe.skipIf(!existsSync(SCRIPT))(
         {
           cwd: folder,
           env: {
+            ...NO_THREAD,
             PATH: process.env['PATH'],
             PERDURE_HOME: join(folder, 'home'),
             OPENAI_BASE_URL: stub.baseUrl,

@@ -6,6 +6,7 @@ import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { laterConsole } from '../../src/cli/reports/run-pages.js';
 import { builtProgram } from '../support/built-program.js';
+import { NO_THREAD } from '../support/child-script.js';
 import { commandLine } from '../support/command.js';
 import { openLocked, startChromium } from '../support/console-pages.js';
 import { serverHomes } from '../support/server-homes.js';
@@ -44,6 +45,7 @@ async function atTerminal(words: readonly string[], home: string) {
   const terminal = spawn('script', ['-qefc', program, '/dev/null'], {
     cwd: command.folder,
     env: {
+      ...NO_THREAD,
       PATH: process.env['PATH'],
       HOME: process.env['HOME'],
       PERDURE_HOME: home,

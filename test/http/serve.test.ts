@@ -13,6 +13,7 @@ import { httpClient } from '../../src/http.js';
 import type { StreamEvent } from '../../src/live/stream.js';
 import { say, textsOf } from '../support/ag-ui.js';
 import { builtProgram } from '../support/built-program.js';
+import { NO_THREAD } from '../support/child-script.js';
 import { freePort } from '../support/free-port.js';
 import { gate } from '../support/gate.js';
 import { HELD_TEXT, holdReplies } from '../support/held-reply.js';
@@ -45,6 +46,7 @@ function command(args: readonly string[], env: NodeJS.ProcessEnv = {}) {
       cwd: folder,
       env: {
         ...process.env,
+        ...NO_THREAD,
         PERDURE_HOME: folder,
         TEMPORAL_ADDRESS: inject('temporalAddress'),
         ...env,

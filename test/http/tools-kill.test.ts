@@ -8,6 +8,7 @@ import OpenAI from 'openai';
 import type { ResponseInputItem } from 'openai/resources/responses/responses';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { builtProgram } from '../support/built-program.js';
+import { NO_THREAD } from '../support/child-script.js';
 import { freePort } from '../support/free-port.js';
 
 let folder: string;
@@ -28,6 +29,7 @@ async function serve(args: readonly string[]): Promise<string> {
   const child = spawn(process.execPath, [program, 'serve', '--no-config', '--json', ...args], {
     cwd: folder,
     env: {
+      ...NO_THREAD,
       ...process.env,
       PERDURE_HOME: folder,
       PERDURE_MODEL: 'demo',

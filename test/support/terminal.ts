@@ -2,6 +2,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { expect, inject, vi } from 'vitest';
 import { builtProgram } from './built-program.js';
+import { NO_THREAD } from './child-script.js';
 import type { Rig } from './rig.js';
 
 /**
@@ -36,6 +37,7 @@ export async function atTerminal(
   const sized = `stty rows 40 cols 80; exec ${command.join(' ')}`;
   const terminal = spawn('script', ['-qefc', sized, '/dev/null'], {
     env: {
+      ...NO_THREAD,
       PATH: process.env['PATH'],
       HOME: home,
       PERDURE_HOME: home,
