@@ -6,7 +6,7 @@ import type {
   JsonSchemaValidator,
   VersionNegotiationMode,
 } from '@modelcontextprotocol/client';
-import { show } from '../core/text/text.js';
+import { shellWord, show } from '../core/text/text.js';
 import { type Environment, learnSecrets } from '../secrets/known.js';
 import { ownVersion } from '../storage/files.js';
 import { CallFault } from '../tools/arguments/check-arguments.js';
@@ -76,11 +76,14 @@ export function isRefusedResult(message: string): boolean {
 
 /** Describes to people what is wrong with the key, and which variable holds it. */
 function refusedKey(server: McpServer, status: number): string {
-  const begin = `MCP server "${server.name}" refuses (HTTP ${status})`;
+  return `MCP server "${server.name}" refuses (HTTP ${status}); ${keyFix(server)}`;
+}
+
+function keyFix(server: McpServer): string {
   const variable = server.transport === 'http' ? server.authEnv : undefined;
   return variable === undefined
-    ? `${begin}; it needs a key: name the variable that holds it with \`authEnv\``
-    : `${begin}; check the key in ${variable}`;
+    ? 'it needs a key: name the variable that holds it with `authEnv`'
+    : `check the key in ${variable}`;
 }
 
 /** Returns whether an HTTP status means that the key is missing, wrong, or not sufficient. */
@@ -119,8 +122,20 @@ export function serverEnvironment(server: McpServer, env: Environment): ServerEn
   return new Map(names.map((name) => [name, env[name] ?? '']));
 }
 
+/** A server cannot be used, for a reason with a known fix, which its message ends with. */
+class KnownFaultError extends Error {
+  readonly what: string;
+  readonly fix: string;
+
+  constructor(what: string, fix: string) {
+    super(`${what}; ${fix}`);
+    this.what = what;
+    this.fix = fix;
+  }
+}
+
 /** The worker itself lacks something that a server needs, so no retry helps. */
-export class WorkerFaultError extends Error {
+export class WorkerFaultError extends KnownFaultError {
   override readonly name = 'WorkerFaultError';
 
   /** Returns the message for a reader who may not know which worker executes the run. */
@@ -135,7 +150,7 @@ class MissingVariableError extends WorkerFaultError {
 
   constructor(server: string, variable: string) {
     const needs = `MCP server "${server}" needs ${variable}`;
-    super(`${needs}, which the environment of this command does not have; set it`);
+    super(`${needs}, which the environment of this command does not have`, `set ${variable}`);
     this.#needs = needs;
   }
 
@@ -174,6 +189,8 @@ interface ConnectionEvents {
   readonly onLost: () => void;
   /** The server reports that its tools have changed. */
   readonly onToolsChanged: () => void;
+  /** The server has written this to its standard output, although it is not a message of the protocol. */
+  readonly onNoise: (text: string) => void;
   /** Aborts a handshake in progress. */
   readonly signal: AbortSignal;
 }
@@ -211,7 +228,7 @@ async function attempt(
   how: { handed: ServerEnvironment; events: ConnectionEvents; mode: VersionNegotiationMode },
 ): Promise<McpConnection> {
   const { Client } = await import('@modelcontextprotocol/client');
-  const open = await openTransport(server, how.handed);
+  const open = await openTransport(server, how.handed, how.events.onNoise);
   const client = new Client(
     { name: 'perdure', version: ownVersion() },
     {
@@ -259,7 +276,7 @@ function withStderr(error: unknown, open: OpenTransport, isLate: boolean): unkno
   const wrote = tail === '' ? '' : `; it wrote: ${tail}`;
   if (noise !== '') {
     const why = `${message}; it writes to its standard output what is not the protocol (${show(noise)}), and no message${wrote}`;
-    return isLate ? new NoProtocolError(why, { cause: error }) : new Error(why, { cause: error });
+    return isLate ? new OnlyNoiseError(why, { cause: error }) : new Error(why, { cause: error });
   }
   if (tail === '') return error;
   return new Error(`${message}${wrote}`, { cause: error });
@@ -269,7 +286,10 @@ function withStderr(error: unknown, open: OpenTransport, isLate: boolean): unkno
  * Until the time for its start was over, a program has written to its standard output, but no message. It may be
  * no MCP server at all, or one that begins with a banner and starts slowly.
  */
-export class NoProtocolError extends Error {}
+export class NoProtocolError extends KnownFaultError {}
+
+/** The same, before the server's name and the fix are known. */
+class OnlyNoiseError extends Error {}
 
 /** What the SDK puts before the reason of a connection that failed. */
 const INTERNALS = /^(?:Version negotiation probe failed: )?(?:fetch failed: )?(?=.)/;
@@ -286,23 +306,44 @@ function unreachable(server: McpServer, error: unknown): Error {
   const where = server.transport === 'stdio' ? server.command : new URL(server.url).origin;
   const message = normalizeError(error).message.replace(INTERNALS, '');
   const text = `MCP server "${server.name}" (${where}) cannot be reached: ${message}`;
-  if (error instanceof NoProtocolError) {
-    return new NoProtocolError(`${text}; check \`command\` and \`args\``);
+  if (error instanceof OnlyNoiseError) {
+    return new NoProtocolError(text, 'check `command` and `args`');
   }
   if (server.transport === 'stdio') {
     if (fieldOf(error, 'code') !== 'ENOENT') return new Error(text);
     const [program = '', ...args] = server.command.trim().split(/\s+/);
     if (args.length > 0 && !program.includes('/') && !existsSync(server.command)) {
       const split = `command: ${show(program)}, args: ${JSON.stringify(args)}`;
-      return new WorkerFaultError(`${text}; arguments go to \`args\`: ${split}`);
+      return new WorkerFaultError(text, `arguments go to \`args\`: ${split}`);
     }
     return new WorkerFaultError(
-      `${text}; check that the command is installed on this worker and that \`cwd\` exists`,
+      text,
+      'check that the command is installed on this worker and that `cwd` exists',
     );
   }
   const status = fieldOf(error, 'status');
   if (!isRefusedKey(status)) return new Error(text);
   return new CallFault('refused', refusedKey(server, status));
+}
+
+/** Returns why a server cannot be used, and what to do about it. */
+export function knownFault(
+  server: McpServer,
+  error: unknown,
+): { readonly what: string; readonly fix: string } {
+  if (error instanceof KnownFaultError) return error;
+  const { message } = normalizeError(error);
+  if (error instanceof CallFault && error.kind === 'refused') {
+    const fix = keyFix(server);
+    return { what: message.replace(`; ${fix}`, ''), fix };
+  }
+  if (server.transport === 'http') {
+    const fix = `check that the server is running, and its \`url\`: ${new URL(server.url).origin}`;
+    return { what: message, fix };
+  }
+  const program = [server.command, ...(server.args ?? [])].map(shellWord).join(' ');
+  const fix = `run it alone to see why it does not answer: ${program}`;
+  return { what: message, fix };
 }
 
 function fieldOf(error: unknown, field: 'code' | 'status'): unknown {

@@ -34,7 +34,11 @@ const FIRST_PAUSE_MS = 250;
 const MAX_PAUSE_MS = 10_000;
 
 /** Creates a link. `onChange` is called when the server's list of tools may have changed. */
-function createLink(server: McpServer, env: Environment, onChange: () => void): McpLink {
+function createLink(
+  server: McpServer,
+  env: Environment,
+  { onChange, onNoise }: { onChange: () => void; onNoise: (text: string) => void },
+): McpLink {
   let line: Line | null = null;
   let failures = 0;
   let failed: { readonly error: unknown; readonly until: number } | null = null;
@@ -48,7 +52,12 @@ function createLink(server: McpServer, env: Environment, onChange: () => void): 
     if (failed !== null && performance.now() < failed.until) throw failed.error;
     const opened: Line = {
       uses: 0,
-      made: connect(server, env, { onLost: () => leave(opened), onToolsChanged: onChange, signal }),
+      made: connect(server, env, {
+        onLost: () => leave(opened),
+        onToolsChanged: onChange,
+        onNoise,
+        signal,
+      }),
     };
     line = opened;
     opened.made.then(
@@ -140,10 +149,23 @@ const CALL_TIMEOUT_MS = 2_147_000_000;
 /** The field by which a server can recognize a repeated call. */
 const KEY_FIELD = 'perdure/idempotency-key';
 
+/**
+ * Is called once for a server that writes to its standard output what is not a message of the protocol. `text`:
+ * what that is, in one line without secrets. It is ignored.
+ */
+export type OnNoise = (server: McpServer, text: string) => void;
+
 /** Creates the session of one server, which connects on demand. */
-export function createSession(server: McpServer, env: Environment): McpSession {
+export function createSession(server: McpServer, env: Environment, onNoise?: OnNoise): McpSession {
   let known: Promise<Listing> | null = null;
-  const link = createLink(server, env, () => (known = null));
+  let isReported = false;
+  const link = createLink(server, env, {
+    onChange: () => (known = null),
+    onNoise: (text) => {
+      if (!isReported) onNoise?.(server, text);
+      isReported = true;
+    },
+  });
 
   const listing = async (maxAgeMs: number): Promise<McpListing> => {
     const before = known && (await known.catch(() => null));
@@ -307,12 +329,12 @@ export interface McpSessions {
 }
 
 /** Creates the sessions of a worker; `env` is its environment. */
-export function createSessions(env: Environment): McpSessions {
+export function createSessions(env: Environment, onNoise?: OnNoise): McpSessions {
   const sessions = new Map<string, McpSession>();
   return {
     of(server) {
       const key = keyOf(server);
-      const known = sessions.get(key) ?? createSession(server, env);
+      const known = sessions.get(key) ?? createSession(server, env, onNoise);
       sessions.set(key, known);
       return known;
     },

@@ -2,10 +2,13 @@ import { quoteLargeIntegers } from '../core/text/json.js';
 import { ChildProcess } from 'node:child_process';
 import type { JSONRPCMessage, ReadBuffer, Transport } from '@modelcontextprotocol/client';
 import type { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import { show } from '../core/text/text.js';
 import { redactMessage } from '../secrets/redact.js';
 import { cappedFetch } from './capped-fetch.js';
 import {
+  type FindRequest,
   guardTransport,
+  isAnswer,
   type TransportGuard,
   MAX_MESSAGE_BYTES,
   mcpTextProblem,
@@ -32,13 +35,17 @@ const NOISE_CHARACTERS = 300;
 /** More characters are kept than shown, so no secret is cut before it is redacted. */
 const KEPT_CHARACTERS = 16_000;
 
-/** Opens the transport of a server; `values` are the environment variables that it gets. */
+/**
+ * Opens the transport of a server; `values` are the environment variables that it gets. `onNoise` gets what a
+ * child has written to its standard output beside its messages, when it has sent one.
+ */
 export async function openTransport(
   server: McpServer,
   values: ReadonlyMap<string, string>,
+  onNoise: (text: string) => void,
 ): Promise<OpenTransport> {
   return server.transport === 'stdio'
-    ? await openStdio(server, values)
+    ? await openStdio(server, values, onNoise)
     : await openHttp(server, values);
 }
 
@@ -54,6 +61,7 @@ async function openStdio(
     protocol,
   }: Pick<StdioServerOptions, 'command' | 'args' | 'cwd' | 'protocol'>,
   values: ReadonlyMap<string, string>,
+  onNoise: (text: string) => void,
 ): Promise<OpenTransport> {
   const { StdioClientTransport: Stdio } = await import('@modelcontextprotocol/client/stdio');
   // For the SDK's own class, the client asks for the protocol in a further process, whose standard error it
@@ -69,7 +77,7 @@ async function openStdio(
   });
   const { parseJSONRPCMessage } = await import('@modelcontextprotocol/client');
   const guard = guardTransport(transport);
-  const { noise, ...buffer } = messageBuffer(parseJSONRPCMessage, guard);
+  const { noise, ...buffer } = messageBuffer(parseJSONRPCMessage, guard, onNoise);
   Reflect.set(transport, '_readBuffer', buffer);
   const start = transport.start.bind(transport);
   transport.start = async () => {
@@ -91,21 +99,21 @@ async function openStdio(
 function messageBuffer(
   read: (message: unknown) => JSONRPCMessage,
   guard: TransportGuard,
+  onNoise: (text: string) => void,
 ): Pick<ReadBuffer, 'append' | 'readMessage' | 'clear'> & Pick<OpenTransport, 'noise'> {
   const lines = createLineBuffer();
-  /** What was read before the first message; null after it. */
-  let noise: string | null = '';
+  const noise = createNoise(onNoise);
   /** The rest of a line that holds several messages. */
   let batch: unknown[] = [];
+  let line: string | null = null;
   const nextMessage = (): { readonly message: unknown } | null => {
     if (batch.length > 0) return { message: batch.shift() };
-    const line = lines.next();
+    line = lines.next();
     if (line === null) return null;
-    const before = noise;
-    if (before !== null && before.length < NOISE_CHARACTERS) noise = `${before}${line}\n`;
-    const parsed: unknown = JSON.parse(quoteLargeIntegers(line));
-    if (!Array.isArray(parsed)) return { message: parsed };
-    batch = parsed;
+    const { before, value } = parseLine(line, guard.find);
+    noise.add(before);
+    if (!Array.isArray(value)) return { message: value };
+    batch = value;
     return nextMessage();
   };
   return {
@@ -122,9 +130,10 @@ function messageBuffer(
         try {
           const next = nextMessage();
           const message = next && read(lenientMessage(next.message, guard.find));
-          if (message !== null) noise = null;
+          if (message !== null) noise.end();
           return message;
         } catch (error) {
+          noise.add(line ?? '');
           guard.unreadable();
           if (guard.reason() !== null) lines.clear();
           // Some servers also write other text to their standard output.
@@ -133,7 +142,65 @@ function messageBuffer(
       }
     },
     clear: () => lines.clear(),
-    noise: () => oneLineOf(noise ?? '').slice(0, NOISE_CHARACTERS),
+    noise: () => noise.beforeMessages(),
+  };
+}
+
+const parse = (text: string): unknown => JSON.parse(quoteLargeIntegers(text));
+
+/** Where a message begins on a line that begins with other text. */
+const BEGIN = /\{\s*"(?:jsonrpc|id|result|error)"/;
+
+/**
+ * Parses a line. A program may have written text without a line end before a message, such as a banner, a byte
+ * order mark, or progress: if an answer that is waited for follows, `value` is that, and `before` the text.
+ * Throws a `SyntaxError` for any other line that is not JSON.
+ */
+function parseLine(line: string, find: FindRequest): { before: string; value: unknown } {
+  try {
+    return { before: '', value: parse(line) };
+  } catch (error) {
+    const begin = line.search(BEGIN);
+    if (begin < 0) throw error;
+    const value = parse(line.slice(begin));
+    // The log of a server may quote the messages that it gets.
+    if (!isAnswer(value) || find(value['id']) === null) throw error;
+    return { before: line.slice(0, begin), value };
+  }
+}
+
+/** Returns the words about a server that writes this to its standard output, and what its author can do. */
+export function noiseFault(text: string): { readonly what: string; readonly fix: string } {
+  return {
+    what: `it writes to its standard output what is not the protocol (${show(text)}), which is ignored`,
+    fix: 'let it write such text to its standard error',
+  };
+}
+
+/** What a program writes to its standard output beside its messages. */
+interface Noise {
+  add(text: string): void;
+  /** The program has sent a message. */
+  end(): void;
+  /** Returns what was written while no message had been sent; empty after it. */
+  beforeMessages(): string;
+}
+
+function createNoise(onNoise: (text: string) => void): Noise {
+  let text = '';
+  let hasMessages = false;
+  const shown = (): string => oneLineOf(text).slice(0, NOISE_CHARACTERS);
+  return {
+    add(more) {
+      if (text.length < NOISE_CHARACTERS) text += `${more.slice(0, KEPT_CHARACTERS)}\n`;
+    },
+    end() {
+      hasMessages = true;
+      const noise = shown();
+      text = '';
+      if (noise !== '') onNoise(noise);
+    },
+    beforeMessages: () => (hasMessages ? '' : shown()),
   };
 }
 

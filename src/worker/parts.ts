@@ -18,7 +18,9 @@ import { keyringFrom } from '../encryption/keyring.js';
 import { sealedBlobs } from '../encryption/sealed-stores.js';
 import { toMs } from '../core/text/text.js';
 import type { LiveHub } from '../live/hub.js';
+import type { McpServer } from '../mcp/mcp-server.js';
 import { createSessions } from '../mcp/session.js';
+import { noiseFault } from '../mcp/transport.js';
 import { type ModelCatalog, createModelCatalog } from '../models/model-catalog.js';
 import { findMissingTool } from '../models/wire/api.js';
 import { learnSecrets } from '../secrets/known.js';
@@ -92,7 +94,7 @@ export function createWorkerParts(
   const modelCatalog = budgeted.catalog;
   assertPrices(withCalled(definitions), modelCatalog, { budgets, env });
   assertNativeTools(definitions, modelCatalog, env['PERDURE_MODEL'] ?? '');
-  const mcp = createSessions(env);
+  const mcp = createSessions(env, warnOfNoise);
   const activities = createActivities({
     agents,
     blobs,
@@ -175,6 +177,11 @@ function assertNativeTools(
       );
     }
   }
+}
+
+function warnOfNoise({ name }: McpServer, text: string): void {
+  const { what, fix } = noiseFault(text);
+  Runtime.instance().logger.warn(redactMessage(`MCP server "${name}": ${what}; ${fix}`));
 }
 
 /**

@@ -164,7 +164,7 @@ test('a rule of the configuration may be about the effect that another agent giv
 });
 
 test('a run ends at the second start of a server that has written only what is not the protocol', async () => {
-  const tools = new NoProtocolError('it writes a banner');
+  const tools = new NoProtocolError('it writes a banner', 'check it');
   for (const [attempt, type] of [
     [1, 'McpUnreachable'],
     [2, 'AgentRefused'],

@@ -175,7 +175,8 @@ describe('a pinned tool of an MCP server', () => {
   });
 
   test('is looked for again if its server has only written what is not the protocol', async () => {
-    const listing = async () => Promise.reject(new NoProtocolError('it writes a banner'));
+    const listing = async () =>
+      Promise.reject(new NoProtocolError('it writes a banner', 'check it'));
     const late = { mcp: { of: () => ({ listing }) } } as unknown as ActivityDependencies;
     const agent = { definition, agent: { mcp: [served({})] } } as unknown as PinnedAgent;
     await expect(findMcpTool(late, agent, mcpCall)).rejects.toThrow('it writes a banner');

@@ -7,6 +7,7 @@ import { fileToolLock } from '../../src/storage/file-stores.js';
 import { mcpServer } from '../../src/mcp/mcp-server.js';
 import { runInProcess } from '../support/in-process.js';
 import { fixtureFiles, listed } from '../support/mcp-agent.js';
+import { bannerServer, programServer } from '../support/banner-server.js';
 import { httpFixture } from '../support/mcp-http.js';
 
 const far = await httpFixture(await fixtureFiles([listed('note'), listed('look')]));
@@ -106,6 +107,41 @@ test('doctor names the tools that are left out', async () => {
     text: 'answers; agent a uses 1 of its 2 tools; left out: tool "odd", because its schema refers to "http://x/y", which is not in it',
     data: { tools: ['far__look'], leftOut: ['odd'] },
   });
+});
+
+test('doctor names a server that writes beside the protocol, and what helps with each that fails', async () => {
+  const mcp = [
+    bannerServer("process.stdout.write('Starting ')", { name: 'loud' }),
+    programServer("console.log('Listening'); setInterval(() => {}, 1000)", {
+      name: 'rubbish',
+      connectTimeout: 500,
+    }),
+    programServer("throw new TypeError('no luck')", { name: 'crash' }),
+    mcpServer({ name: 'typo', transport: 'stdio', command: 'nodee', args: ['x.js'] }),
+    mcpServer({ name: 'glued', transport: 'stdio', command: 'nodee x.js' }),
+    mcpServer(gone),
+    mcpServer({ ...gone, name: 'keyed', authEnv: 'NO_SUCH_VARIABLE' }),
+  ];
+  const agent = defineAgent({ name: 'a', instructions: 'x', mcp });
+  const findings = await mcpFindings(defineConfig({ agents: [agent] }), {}, () =>
+    fileToolLock('/nonexistent'),
+  );
+  expect(findings.map(({ name, level, fix }) => `${name} ${level}: ${fix}`)).toEqual([
+    'mcp loud note: let it write such text to its standard error',
+    'mcp rubbish problem: check `command` and `args`',
+    expect.stringMatching(
+      /^mcp crash problem: run it alone to see why it does not answer: \S+ -e '.*no luck/,
+    ),
+    'mcp typo problem: check that the command is installed on this worker and that `cwd` exists',
+    'mcp glued problem: arguments go to `args`: command: "nodee", args: ["x.js"]',
+    'mcp gone problem: check that the server is running, and its `url`: http://127.0.0.1:9',
+    'mcp keyed problem: set NO_SUCH_VARIABLE',
+  ]);
+  const texts = findings.map(({ text }) => text);
+  expect(texts[0]).toMatch(/writes to its standard output .* \("Starting"\), which is ignored$/);
+  expect(texts[1]).toMatch(/\("Listening"\), and no message$/);
+  expect(texts[2]).toMatch(/it wrote: TypeError: no luck/);
+  expect(texts[3]).toMatch(/spawn nodee ENOENT$/);
 });
 
 test('resolve --as accept needs the hash of the tool, and no other decision takes one', async () => {

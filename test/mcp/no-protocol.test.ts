@@ -1,6 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { type McpServer, mcpServer } from '../../src/mcp/mcp-server.js';
 import { NoProtocolError } from '../../src/mcp/connection.js';
+import { programServer } from '../support/banner-server.js';
 import { freePort } from '../support/free-port.js';
 import { type McpSession, createSession } from '../../src/mcp/session.js';
 
@@ -10,15 +11,7 @@ function sessionOf(server: McpServer): McpSession {
   return session;
 }
 
-/** A program of this code as a server. */
-const program = (code: string): McpServer =>
-  mcpServer({
-    name: 'odd',
-    transport: 'stdio',
-    command: process.execPath,
-    args: ['-e', code],
-    connectTimeout: 2_000,
-  });
+const program = (code: string): McpServer => programServer(code, { connectTimeout: 2_000 });
 
 const failureOf = async (server: McpServer): Promise<unknown> =>
   await sessionOf(server)

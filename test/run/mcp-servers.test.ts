@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
+import { Runtime } from '@temporalio/worker';
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test, vi } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
@@ -14,6 +15,7 @@ import { replyCall, replyCalls, replyText } from '../../src/testing/replies.js';
 import { startStub } from '../../src/testing/stub-server.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { asking, blocked, decide } from '../support/conversation.js';
+import { bannerServer } from '../support/banner-server.js';
 import { historyText } from '../support/history-text.js';
 import { fixtureFiles, listed, offer, stdioFixture } from '../support/mcp-agent.js';
 import { seen } from '../support/mcp-fixture.js';
@@ -81,6 +83,15 @@ async function http(
 }
 
 const isCall = (body: string): boolean => body.includes('"tools/call"');
+
+test('an MCP server that writes a banner is used at its first start, and the log says so once', async () => {
+  const rig = await worker([bannerServer("process.stdout.write('Starting ')")]);
+  const warn = vi.spyOn(Runtime.instance().logger, 'warn');
+  onTestFinished(() => warn.mockRestore());
+  for (const _ of [1, 2]) expect(results(await run(rig, replyCall('odd__look')))).toEqual(['seen']);
+  const said = warn.mock.calls.flatMap(([text]) => text.split('"odd": ').slice(1));
+  expect(said).toEqual([expect.stringMatching(/not the protocol \("Starting"\), .* error$/)]);
+});
 
 describe('an MCP server over streamable HTTP', () => {
   test('is called with the keys that its definition names, which appear nowhere else', async () => {

@@ -2,6 +2,7 @@ import { withCalled } from '../../agents/agent-definition.js';
 import type { Config } from '../../config.js';
 import type { ToolDefinition } from '../../core/definition/tool-definition.js';
 import { printable } from '../../core/text/text.js';
+import { knownFault } from '../../mcp/connection.js';
 import {
   acceptCommand,
   compareTools,
@@ -12,15 +13,28 @@ import {
 import type { McpServer } from '../../mcp/mcp-server.js';
 import { type McpSessions, createSessions } from '../../mcp/session.js';
 import type { ToolLock } from '../../storage/tool-lock.js';
+import { noiseFault } from '../../mcp/transport.js';
 import { ruleFindings } from '../../validation/rule-names.js';
 import { formatCount } from '../format/format.js';
 import type { Finding } from './finding.js';
 
-/** Time for a server to start and answer. A slower server may still work for a run. */
-const LIST_WITHIN_MS = 8_000;
+/** Time for a server to start. A slower server may still work for a run. */
+const START_WITHIN_MS = 8_000;
+/** Time to start and to list its tools, or to end a program that does not answer. */
+const LIST_WITHIN_MS = 16_000;
 
 /** The servers whose tools could be listed. */
 type Listed = Map<McpServer, ServerNames>;
+
+/** What servers write to their standard output beside the protocol, by their names. */
+type Noise = Map<string, string>;
+
+interface Checked {
+  readonly sessions: McpSessions;
+  readonly lock: () => ToolLock;
+  readonly found: Listed;
+  readonly noise: Noise;
+}
 
 interface ServerNames {
   /** The tools that agents get. */
@@ -38,13 +52,14 @@ export async function mcpFindings(
   env: Readonly<Record<string, string | undefined>>,
   lock: () => ToolLock,
 ): Promise<readonly Finding[]> {
-  const sessions = createSessions(env);
+  const noise: Noise = new Map();
+  const sessions = createSessions(env, ({ name }, text) => noise.set(name, text));
   const found: Listed = new Map();
   try {
     const findings = await Promise.all(
       withCalled(config.agents).flatMap((agent) =>
         agent.mcp.map((server) =>
-          finding({ sessions, lock, found }, { agent: agent.name, server }),
+          finding({ sessions, lock, found, noise }, { agent: agent.name, server }),
         ),
       ),
     );
@@ -55,7 +70,7 @@ export async function mcpFindings(
 }
 
 async function finding(
-  { sessions, lock, found }: { sessions: McpSessions; lock: () => ToolLock; found: Listed },
+  { sessions, lock, found, noise }: Checked,
   { agent, server }: { agent: string; server: McpServer },
 ): Promise<Finding> {
   const { name: serverName, startup, transport } = server;
@@ -64,7 +79,7 @@ async function finding(
   const data = { agent, server: serverName, transport };
   try {
     const listed = await sessions
-      .of(server)
+      .of({ ...server, connectMs: Math.min(server.connectMs, START_WITHIN_MS) })
       .listing({ maxAgeMs: LIST_WITHIN_MS, waitMs: LIST_WITHIN_MS });
     const { used, odd, problems } = serverTools(server, listed);
     found.set(server, {
@@ -83,24 +98,32 @@ async function finding(
       ...problems.slice(0, 1),
     ];
     const [toAccept, ...more] = [...changes, ...unaccepted];
-    const isFine = odd.length === 0 && problems.length === 0 && toAccept === undefined;
+    const written = noise.get(serverName);
+    const beside = written === undefined ? null : noiseFault(written);
+    const fixes = [
+      ...(toAccept === undefined
+        ? []
+        : [`review and accept: ${acceptCommand(server, more.length === 0 ? toAccept : null)}`]),
+      ...(beside === null ? [] : [beside.fix]),
+    ];
+    const isFine = odd.length === 0 && problems.length === 0 && fixes.length === 0;
     return {
       name,
       level: isFine ? 'ok' : problems.length > 0 ? level : 'note',
-      text: texts.join('; '),
-      ...(toAccept !== undefined && {
-        fix: `review and accept: ${acceptCommand(server, more.length === 0 ? toAccept : null)}`,
-      }),
+      text: [...texts, ...(beside === null ? [] : [beside.what])].join('; '),
+      ...(fixes.length > 0 && { fix: fixes.join('\n') }),
       data: {
         ...data,
         tools: used.map((tool) => tool.definition.name),
         ...(odd.length > 0 && { leftOut: odd.map((tool) => tool.name) }),
         ...(changes.length > 0 && { changed: changes }),
         ...(unaccepted.length > 0 && { notAccepted: unaccepted }),
+        ...(written !== undefined && { wrote: written }),
       },
     };
   } catch (error) {
-    return { name, level, text: error instanceof Error ? error.message : String(error), data };
+    const { what, fix } = knownFault(server, error);
+    return { name, level, text: what, fix, data };
   }
 }
 
