@@ -10,7 +10,7 @@ import { defineGraph } from '../../src/graphs/define-graph.js';
 import { replyCall, replyText } from '../../src/testing/replies.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { ToolError } from '../../src/tools/errors.js';
-import { untilStatus } from '../support/conversation.js';
+import { ask, asking, decide, untilStatus } from '../support/conversation.js';
 import { runInProcess, type CommandOutput } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';
 
@@ -64,6 +64,7 @@ beforeAll(async () => {
     [
       defineAgent({ name: 'looker', ...looker }),
       defineAgent({ name: 'thrifty', ...looker, limits: { run: { steps: 3 } } }),
+      defineAgent({ name: 'asker', ...looker, limits: { steps: 2 }, onLimit: 'ask' }),
       failing,
       retried,
     ],
@@ -118,6 +119,24 @@ describe('a turn that a limit has stopped', () => {
     const more = await does(send, { id, message: ['more'], wait: true });
     expect(more.stderr).toMatch(/limit run\.steps: \d of 6 used by the whole run; set by ann/);
   });
+});
+
+test('a decision about a limit that a turn has reached does not raise it in a later one', async () => {
+  const handle = await rig.start({ agent: 'asker', message: 'go', open: true });
+  const id = handle.workflowId;
+  const [first] = (await asking(handle)).pending;
+  await decide(handle, { as: 'stop' });
+  await untilStatus(handle, 'waiting_message');
+  await ask(handle, 'more');
+  const [second] = (await asking(handle)).pending;
+  expect(second).toMatchObject({ id: 'r2', limit: first?.limit });
+  const raise = { id, add: { steps: 2 }, digest: first?.digest ?? '' };
+  await expect(does(limits, raise)).rejects.toThrow(
+    /^--digest: expected that of request r2 as it is/,
+  );
+  expect((await asking(handle)).pending).toMatchObject([{ digest: second?.digest }]);
+  await does(limits, { ...raise, digest: second?.digest ?? '' });
+  expect((await asking(handle)).pending).toMatchObject([{ id: 'r3', limit: { limit: 4 } }]);
 });
 
 test('a node that is tried again says why it failed, in the status and while it is followed', async () => {

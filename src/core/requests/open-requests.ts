@@ -36,6 +36,8 @@ export function toRequest(state: RunState, work: AskingWork, run: string): Reque
   const round = ask && `${work.asked?.rounds}.${work.asked?.answers.length}`;
   const about = {
     run: state.firstRunId ?? '',
+    // An earlier version did not cover it, and the history of its run has decisions by that digest.
+    ...(state.config.revised && { request: id }),
     kind,
     call,
     tool,
@@ -150,6 +152,11 @@ function offered(kind: Request['kind'], work: CallWork): readonly DecisionKind[]
 interface Subject {
   /** The run's first execution run id. */
   readonly run: string;
+  /**
+   * The id of the request. Without it, the request about a limit in the next turn, or about a call that has
+   * been retried, would have the digest of the one before. Absent in a run that an earlier version began.
+   */
+  readonly request?: string;
   readonly kind: RequestKind;
   readonly call?: ToolCall | undefined;
   /** The run's pinned definition of the tool. */
@@ -167,13 +174,14 @@ interface Subject {
 
 /**
  * Returns the digest that a decision must specify: SHA-256 (hex) of canonical JSON. It covers the
- * run, the call, the tool's whole pinned definition, and the arguments as written and as the tool
- * gets them. A decision therefore applies to no other call and no other arguments.
+ * run, the request, the call, the tool's whole pinned definition, and the arguments as written and as
+ * the tool gets them. A decision therefore applies to no other call and no other arguments.
  */
 function requestDigest(about: Subject): string {
-  const { run, kind, call, tool, limit, definition, undo, ask, round = '' } = about;
+  const { run, request, kind, call, tool, limit, definition, undo, ask, round = '' } = about;
   const subject: Json = {
     run,
+    ...(request !== undefined && { request }),
     kind,
     ...(call && { call: call.id, tool: call.name, arguments: call.digest }),
     ...(call?.parsed && { parsed: call.parsed.digest }),

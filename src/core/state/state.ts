@@ -162,8 +162,8 @@ export interface RunConfig {
   readonly endsGrants?: true;
   /**
    * The run records digests of its messages, no pause that changes nothing, the scope of a limit that it
-   * asks to raise, and when a call that can be undone was executed. Absent in a run that an earlier
-   * version began.
+   * asks to raise, and when a call that can be undone was executed, and its requests have digests of their
+   * own. Absent in a run that an earlier version began.
    */
   readonly revised?: true;
   readonly limits: EffectiveLimits;

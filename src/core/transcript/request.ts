@@ -153,8 +153,8 @@ export interface Request {
   /** The blob with what the tool gets, if that is too large for the history. */
   readonly parsedBlob?: BlobRef;
   /**
-   * SHA-256 (hex) that a decision must specify. It covers the run, the call, the tool, the tool's
-   * pinned definition, and the arguments as written and as the tool gets them.
+   * SHA-256 (hex) that a decision must specify. It covers the run, the request, the call, the tool,
+   * the tool's pinned definition, and the arguments as written and as the tool gets them.
    */
   readonly digest: string;
   /**
