@@ -144,8 +144,26 @@ function chunkWriter(base: object) {
 }
 
 function failedChunk(outcome: Pick<Outcome, 'error' | 'reason'>): string {
-  const error = { message: failureOf(outcome), type: 'server_error', code: null, param: null };
+  return errorChunk(failureOf(outcome));
+}
+
+function errorChunk(message: string): string {
+  const error = { message, type: 'server_error', code: null, param: null };
   return sseEvent({ data: visibleJson({ error }) });
+}
+
+/** Text that was sent does not count: its attempt has failed, or its answer was refused. */
+class VoidText extends Error {}
+
+function refuseText(): never {
+  throw new VoidText();
+}
+
+/** Returns the end of a stream whose text does not count. The protocol has no way to take it back. */
+function voidChunk(run: string): string {
+  return errorChunk(
+    `the text so far does not count, because a model call has failed or its answer was refused; the run goes on: GET /v1/runs/${encodeURIComponent(run)}/result has the answer`,
+  );
 }
 
 async function* chatChunks(
@@ -158,7 +176,13 @@ async function* chatChunks(
 ): AsyncGenerator<string, void, undefined> {
   const chunk = chunkWriter(base);
   yield chunk({ role: 'assistant', content: '' });
-  for await (const content of api.text(run, { turn: 1, signal })) yield chunk({ content });
+  try {
+    for await (const content of api.text(run, { turn: 1, signal, onReset: refuseText }))
+      yield chunk({ content });
+  } catch (error) {
+    if (!(error instanceof VoidText)) throw error;
+    return yield voidChunk(run);
+  }
   const outcome = await api.result(run, { signal });
   yield outcome.status === 'failed' ? failedChunk(outcome) : chunk({}, FINISHED[outcome.status]);
   yield sseEvent({ data: '[DONE]' });
@@ -176,15 +200,24 @@ async function* eventChunks(
   const chunk = chunkWriter(base);
   yield chunk({ role: 'assistant', content: '' });
   let isBroken = false;
+  let shown = '';
+  let isVoid = false;
   for await (const batch of await responseEvents(place, id, { over })) {
-    for (const event of batch) {
-      if (event.type === 'response.output_text.done') isBroken = true;
-      if (event.type !== 'response.output_text.delta' || event.delta === undefined) continue;
-      yield chunk({ content: isBroken ? `\n\n${event.delta}` : event.delta });
+    for (const { type, delta, text } of batch) {
+      if (type === 'response.output_text.done') {
+        isBroken = true;
+        isVoid ||= text !== shown;
+        shown = '';
+      }
+      if (type !== 'response.output_text.delta' || delta === undefined) continue;
+      if (isVoid) return yield voidChunk(id.run);
+      yield chunk({ content: isBroken ? `\n\n${delta}` : delta });
+      shown += delta;
       isBroken = false;
     }
   }
   const { outcome, calls } = await readState(place, id);
+  if (isVoid && outcome?.status !== 'cancelled') return yield voidChunk(id.run);
   const called = calls.map((call, index) => ({ index, ...toolCallOf(id.run, call) }));
   if (calls.length > 0) {
     yield chunk({ tool_calls: called });

@@ -213,16 +213,17 @@ async function createResponse(context: GuardedContext, parts: DoorParts): Promis
   const caller = callerOf(context, parts);
   const body = readOpenAi(responseBody, await readBody(context));
   const again = isRetry(context.req.header('x-stainless-retry-count'));
+  const begin = async (): Promise<ResponsePlace> => {
+    const { isBackground: _, ...id } = await beginResponse(place, caller, body, again);
+    return body.background === true ? { ...id, isBackground: true } : id;
+  };
   if (body.background === true && body.stream !== true) {
-    const id = await beginResponse(place, caller, body, again);
+    const id = await begin();
     return answerJson(toResponse(await readState(place, id)));
   }
   return await whileRead(context, parts, async (over) => {
-    const id = await beginResponse(place, caller, body, again);
-    const isBackground = body.background === true;
-    if (body.stream === true) {
-      return await streamResponse(parts, { id, after: -1, over, isBackground });
-    }
+    const id = await begin();
+    if (body.stream === true) return await streamResponse(parts, { id, after: -1, over });
     const isNew = body.previous_response_id == null && body.conversation == null;
     const mayPause = !isNew || mayCallClient(place, body.model, clientToolsOf(body.tools));
     const { signal } = over;
@@ -230,7 +231,7 @@ async function createResponse(context: GuardedContext, parts: DoorParts): Promis
     else await resultWithin(place, { ...id, signal, waitMs });
     const state = await readState(place, id);
     over.abort();
-    return answerJson(toResponse({ ...state, isBackground }));
+    return answerJson(toResponse(state));
   });
 }
 
@@ -356,22 +357,13 @@ async function streamResponse(
     id,
     after,
     over,
-    isBackground,
-  }: {
-    readonly id: ResponsePlace;
-    readonly after: number;
-    readonly over: AbortController;
-    readonly isBackground?: boolean;
-  },
+  }: { readonly id: ResponsePlace; readonly after: number; readonly over: AbortController },
 ): Promise<Response> {
   const block = (event: ResponseEvent): string => {
     const rest = eventAfter(event, after);
     return rest === null ? '' : sseEvent({ event: rest.type, data: visibleJson(rest) });
   };
-  const events = await responseEvents(place, id, {
-    over,
-    ...(isBackground !== undefined && { isBackground }),
-  });
+  const events = await responseEvents(place, id, { over });
   async function* blocks(): AsyncGenerator<string, void, undefined> {
     for await (const batch of events) {
       const text = batch.map(block).join('');

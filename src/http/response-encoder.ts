@@ -24,7 +24,6 @@ export interface ResponseState {
   readonly outcome: Outcome | null;
   /** What the replies have used; null: that is unknown, or the outcome says it. */
   readonly usage: TokenUsage | null;
-  readonly isBackground: boolean;
   readonly previous: string | null;
 }
 
@@ -82,7 +81,7 @@ const STATUSES = {
 
 /** Returns a response in OpenAI's form. */
 export function toResponse(state: ResponseState) {
-  const { place, model, createdAt, texts, calls, outcome, isBackground, previous } = state;
+  const { place, model, createdAt, texts, calls, outcome, previous } = state;
   const usage = place.after === undefined ? (outcome?.usage ?? state.usage) : state.usage;
   const isPaused = calls.length > 0;
   const messages = texts
@@ -94,7 +93,7 @@ export function toResponse(state: ResponseState) {
     object: 'response',
     created_at: createdAt,
     status: isPaused ? 'completed' : outcome === null ? 'in_progress' : STATUSES[outcome.status],
-    background: isBackground,
+    background: place.isBackground === true,
     error: outcome?.status === 'failed' ? { code: 'server_error', message: failure } : null,
     incomplete_details: outcome?.status === 'stopped' ? { reason: 'max_output_tokens' } : null,
     instructions: null,
@@ -130,6 +129,8 @@ export interface ResponseEvent {
   readonly sequence_number: number;
   /** The text of a delta, which ends at its sequence number. */
   readonly delta?: string;
+  /** The text of an item that has ended. */
+  readonly text?: string;
 }
 
 /**

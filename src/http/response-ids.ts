@@ -7,22 +7,25 @@ export interface ResponsePlace {
    * response continues after it. Absent: the response begins with the turn.
    */
   readonly after?: number;
+  /** The client has asked for it with `background: true`, which no run records. */
+  readonly isBackground?: true;
 }
 
-export function responseId({ run, turn, after }: ResponsePlace): string {
+export function responseId({ run, turn, after, isBackground }: ResponsePlace): string {
   const part = after === undefined ? '' : `r${after}`;
-  return `resp_${turn}${part}_${Buffer.from(run).toString('base64url')}`;
+  return `resp_${turn}${part}${isBackground ? 'b' : ''}_${Buffer.from(run).toString('base64url')}`;
 }
 
 /** Returns the place that an id names; null if it is none. */
 export function readResponseId(id: string): ResponsePlace | null {
-  const pattern = /^resp_([1-9]\d{0,8})(?:r([1-9]\d{0,8}))?_([\w-]{1,4000})$/;
-  const [, turn, after, run] = pattern.exec(id) ?? [];
+  const pattern = /^resp_([1-9]\d{0,8})(?:r([1-9]\d{0,8}))?(b)?_([\w-]{1,4000})$/;
+  const [, turn, after, background, run] = pattern.exec(id) ?? [];
   if (turn === undefined || run === undefined) return null;
   return {
     run: Buffer.from(run, 'base64url').toString(),
     turn: Number(turn),
     ...(after !== undefined && { after: Number(after) }),
+    ...(background !== undefined && { isBackground: true }),
   };
 }
 

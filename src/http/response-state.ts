@@ -83,8 +83,6 @@ async function readTurn(
     createdAt,
     texts: outcome === null ? texts : withAnswer(texts, outcome),
     outcome,
-    // A run does not record who waits for it, and goes on without them.
-    isBackground: true,
     previous: null,
   };
 }
@@ -135,12 +133,9 @@ async function wholeOf(
 export async function responseEvents(
   place: Place,
   id: ResponsePlace,
-  {
-    over,
-    isBackground = true,
-  }: { readonly over: AbortController; readonly isBackground?: boolean },
+  { over }: { readonly over: AbortController },
 ): Promise<AsyncGenerator<readonly ResponseEvent[], void, undefined>> {
-  const encoder = responseEncoder({ ...(await readTurn(place, id)), isBackground });
+  const encoder = responseEncoder(await readTurn(place, id));
   const stream = await openRunStream(place, { run: id.run, over });
   async function* batches(): AsyncGenerator<readonly ResponseEvent[], void, undefined> {
     yield encoder.begin();

@@ -15,6 +15,9 @@ const REASONS = {
   failed: 'error',
 } as const;
 
+/** Marks a text part that does not count: a client has it, and no chunk removes it. */
+const VOID = { providerMetadata: { perdure: { superseded: true } } };
+
 /** The text parts and steps of a message in progress. */
 function textParts(turn: number) {
   let inStep = false;
@@ -27,23 +30,29 @@ function textParts(turn: number) {
       inStep = true;
       return [{ type: 'start-step' }];
     },
-    end(): Chunk[] {
-      const closed = parts.close();
+    /** `isVoid`: the part in progress, if there is one, does not count. */
+    end(isVoid = false): Chunk[] {
+      const closed = parts.close(isVoid);
       if (!inStep) return closed;
       inStep = false;
       return [...closed, { type: 'finish-step' }];
     },
-    close(): Chunk[] {
+    close(isVoid = false): Chunk[] {
       if (text === null) return [];
       const { id } = text;
       text = null;
-      return [{ type: 'text-end', id }];
+      return [{ type: 'text-end', id, ...(isVoid && VOID) }];
     },
-    /** Shows a text: as the rest of the part in progress, or as a new part if it does not continue it. */
+    /**
+     * Shows a text: as the rest of the part in progress, or as a new part if it does not continue that, which is
+     * then void.
+     */
     show(target: string): Chunk[] {
-      if (target === '' || target === text?.shown) return [];
-      const chunks = parts.begin();
-      if (text !== null && !target.startsWith(text.shown)) chunks.push(...parts.close());
+      if (target === text?.shown) return [];
+      const isOther = text !== null && !target.startsWith(text.shown);
+      const closed = isOther ? parts.close(true) : [];
+      if (target === '') return closed;
+      const chunks = [...closed, ...parts.begin()];
       if (text === null) {
         count += 1;
         text = { id: `text-${turn}-${count}`, shown: '' };
@@ -204,10 +213,10 @@ function replyTexts(texts: ReturnType<typeof textParts>) {
       const chunks = texts.show(isCut ? shown : text);
       return [...chunks, ...(calls.length === 0 ? texts.end() : texts.close())];
     },
-    /** Ends a reply that does not count. What was shown of it stays a part of its own. */
+    /** Ends a reply that does not count. What was shown of it stays a part of its own, and is marked. */
     refuse(): Chunk[] {
       written = '';
-      return texts.end();
+      return texts.end(true);
     },
   };
 }

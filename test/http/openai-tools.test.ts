@@ -183,7 +183,7 @@ describe('responses with tools of the client', () => {
       tools: [weather],
       background: true,
     });
-    expect(second.id).toMatch(/^resp_1r1_/);
+    expect(second.id).toMatch(/^resp_1r1b_/);
     await expect
       .poll(async () => (await openai.responses.retrieve(second.id)).output_text)
       .toBe('It is: sun');

@@ -14,7 +14,7 @@ const ended = (status: string, answer: string | null) => ({
 /** Returns the events of the response that these events of a run mean. */
 function encode(events: readonly object[]) {
   const place = { run: 'run', turn: 1 };
-  const fixed = { place, model: 'm', createdAt: 0, isBackground: true, previous: null };
+  const fixed = { place, model: 'm', createdAt: 0, previous: null };
   const encoder = responseEncoder(fixed);
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the fields that the encoder reads
   const all = (events as readonly StreamEvent[]).flatMap((event) => encoder.advance(event).events);
