@@ -7,6 +7,7 @@ import type { WorkflowHandle } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
+import { audit } from '../../src/cli/commands/audit.js';
 import { exportRun } from '../../src/cli/commands/status.js';
 import { replay } from '../../src/cli/commands/replay.js';
 import { replyCall, replyText } from '../../src/testing/replies.js';
@@ -84,6 +85,28 @@ describe('an exported history', () => {
       new RegExp(`\\d+ events of run ${handle.workflowId} written to `),
     );
     expect([code, toFile.code]).toEqual([0, 0]);
+  });
+
+  test('takes the place of no other file, unless it is forced to, and neither does a log', async () => {
+    const place = { address, home: rig.home, taskQueue: rig.taskQueue };
+    const id = handle.workflowId;
+    const out = join(rig.home, 'notes.txt');
+    await writeFile(out, 'mine');
+    const refusal = `--out: expected a new file, got ${out}, which exists; name another file, or overwrite it with --force`;
+    const exported = async (force: boolean) =>
+      await runInProcess(exportRun, { id, out, force }, place);
+    const logged = async (force: boolean) =>
+      await runInProcess(audit, { ids: [id], out, force }, place);
+    const numbered = join(rig.home, 'notes-1.txt');
+    await writeFile(numbered, 'mine');
+    const all = runInProcess(exportRun, { id, out, allSegments: true }, place);
+    await expect(all).rejects.toThrow(`got ${numbered}, which exists`);
+    for (const each of [exported, logged]) await expect(each(false)).rejects.toThrow(refusal);
+    expect(await readFile(out, 'utf8')).toBe('mine');
+    for (const each of [exported, logged]) {
+      expect((await each(true)).code).toBe(0);
+      expect(await readFile(out, 'utf8')).toContain(each === exported ? 'events' : 'hash');
+    }
   });
 
   test('is refused if the file is not writable', async () => {

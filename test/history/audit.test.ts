@@ -233,7 +233,11 @@ describe('perdure audit', () => {
       code: 0,
       stdout: `unchanged: ${entries.length} entries, head ${head}`,
     });
-    const json = await runInProcess(audit, { ids: [id], out }, { ...place, json: true });
+    const json = await runInProcess(
+      audit,
+      { ids: [id], out, force: true },
+      { ...place, json: true },
+    );
     expect(JSON.parse(json.stdout)).toEqual({ file: out, entries: entries.length, head });
     const text = await readFile(out, 'utf8');
     await writeFile(out, text.replace('"by":"bob"', '"by":"eve"'));

@@ -1,4 +1,4 @@
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { type ListFilter, startRange } from '../../client/list-filter.js';
 import { listRuns } from '../../client/list.js';
 import { visible } from '../../core/state/summaries.js';
@@ -9,6 +9,7 @@ import { type CliContext, type Command, EXIT, type ExitCode, UsageError } from '
 import { formatCount } from '../format/format.js';
 import { noteServer } from '../hosting/server-notes.js';
 import { withOptions } from '../input/options.js';
+import { assertNewFile, writeOutput } from '../input/output-file.js';
 import { storedId } from '../../client/run-ids.js';
 import { openRun } from '../open-run.js';
 
@@ -18,6 +19,8 @@ interface AuditCommandOptions {
   readonly since?: string;
   readonly before?: string;
   readonly out?: string;
+  /** Overwrite a file that exists. */
+  readonly force?: boolean;
   readonly verify?: string;
   readonly head?: string;
 }
@@ -40,6 +43,7 @@ export const audit: Command<AuditCommandOptions> = {
       'since',
       'before',
       'out',
+      'force',
       'verify',
       'head',
     ).addHelpText('after', ABOUT),
@@ -52,7 +56,7 @@ export const audit: Command<AuditCommandOptions> = {
 
 async function writeLog(
   context: CliContext,
-  { ids, tag, since, before, out, head }: AuditCommandOptions,
+  { ids, tag, since, before, out, head, force }: AuditCommandOptions,
 ): Promise<ExitCode> {
   if (head !== undefined) throw new UsageError('--head: expected only with --verify; remove it');
   const isFiltered = tag !== undefined || since !== undefined || before !== undefined;
@@ -61,6 +65,8 @@ async function writeLog(
       'ids: expected ids of runs, or --tag, --since, or --before; give one of both',
     );
   }
+  const file = out === undefined ? null : { option: '--out', file: out };
+  if (file !== null) await assertNewFile(file, force);
   const { archive } = await context.stores();
   const records = await erasures(context);
   const erased = new Set(records.flatMap((one) => one.runs.map(({ id }) => id)));
@@ -81,8 +87,8 @@ async function writeLog(
     : named;
   const entries = await readAudit({ client, archive }, runs);
   const lines = entries.map((entry) => JSON.stringify(entry));
-  if (out === undefined) for (const line of lines) context.out(escapeJson(line));
-  else await write(out, lines.map((line) => `${line}\n`).join(''));
+  if (file === null) for (const line of lines) context.out(escapeJson(line));
+  else await writeOutput(file, lines.map((line) => `${line}\n`).join(''));
   noteHead(context, entries, out);
   if (out !== undefined && context.options.json) {
     const last = entries.at(-1)?.hash ?? null;
@@ -136,17 +142,6 @@ async function idsOf(
           return isMatch ? one.runs.map(({ id }) => id) : [];
         });
   return [...new Set([...erased, ...ids.toReversed()])];
-}
-
-async function write(file: string, text: string): Promise<void> {
-  try {
-    await writeFile(file, text);
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new UsageError(`--out: expected a writable file, got ${visible(file)} (${reason})`, {
-      cause: error,
-    });
-  }
 }
 
 function noteHead(context: CliContext, entries: readonly AuditEntry[], out?: string): void {

@@ -1,4 +1,3 @@
-import { writeFile } from 'node:fs/promises';
 import { visible } from '../../core/state/summaries.js';
 import { InputError } from '../../core/errors.js';
 import { isObject } from '../../core/text/json.js';
@@ -15,6 +14,7 @@ import { type CliContext, type Command, EXIT, type ExitCode, UsageError } from '
 import { catchInterrupt } from '../hosting/hosting.js';
 import { loadModule } from '../input/load-config.js';
 import { withOptions } from '../input/options.js';
+import { writeOutput } from '../input/output-file.js';
 import { show } from '../../core/text/text.js';
 import {
   evalLines,
@@ -71,7 +71,8 @@ async function evaluateFolder(
   }
   // Model calls cost money, so a report that cannot be written must not come after them. If this ends
   // early, a program that reads the report does not find that of another evaluation.
-  if (junit !== undefined) await writeReport(junit, unfinishedReport(name));
+  if (junit !== undefined)
+    await writeOutput({ option: '--junit', file: junit }, unfinishedReport(name));
   const signal = catchInterrupt();
   const { agents, encryption } = await context.config();
   const model = await candidateModel(context, name);
@@ -91,7 +92,8 @@ async function evaluateFolder(
     throw new UsageError(`${OPTIONS[field] ?? field}${rest}`, { cause: error });
   });
   report(context, result, name);
-  if (junit !== undefined) await writeReport(junit, junitReport(result, name));
+  if (junit !== undefined)
+    await writeOutput({ option: '--junit', file: junit }, junitReport(result, name));
   if (!result.finished) return EXIT.interrupted;
   return result.passed ? EXIT.completed : EXIT.failed;
 }
@@ -147,15 +149,4 @@ async function scorersIn(
 function report(context: CliContext, result: Evaluation, model: string): void {
   if (context.options.json) context.out(JSON.stringify(toJson(result, model)));
   else for (const line of evalLines(result, model)) context.out(line);
-}
-
-async function writeReport(file: string, text: string): Promise<void> {
-  try {
-    await writeFile(file, text);
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new UsageError(`--junit: expected a writable file, got ${visible(file)} (${reason})`, {
-      cause: error,
-    });
-  }
 }

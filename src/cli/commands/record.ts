@@ -10,6 +10,7 @@ import { readFiles, recordingText, withKey, writeFiles } from '../../recordings/
 import { type CliContext, type Command, EXIT, type ExitCode, UsageError } from '../context.js';
 import { formatCount } from '../format/format.js';
 import { withOptions } from '../input/options.js';
+import { unwritable } from '../input/output-file.js';
 import { noteClear, openRun } from '../open-run.js';
 import { WHICH } from './eval.js';
 
@@ -68,10 +69,7 @@ async function recordToFile(
   try {
     await writeFiles(out, recording, keyring);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new UsageError(`--out: expected a writable file, got ${visible(out)} (${reason})`, {
-      cause: error,
-    });
+    throw unwritable({ option: '--out', file: out }, error);
   }
   const facts = recording.runs.flatMap((run) => run.facts);
   const count = (type: string): number => facts.filter((fact) => fact.type === type).length;

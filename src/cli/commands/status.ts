@@ -1,4 +1,3 @@
-import { writeFile } from 'node:fs/promises';
 import { extname } from 'node:path';
 import { readStatus } from '../../client/below.js';
 import { RunTokenError } from '../../core/errors.js';
@@ -29,6 +28,7 @@ import {
 } from '../hosting/server-notes.js';
 import { osUser } from '../input/option-parsers.js';
 import { withOptions } from '../input/options.js';
+import { assertNewFile, writeOutput } from '../input/output-file.js';
 import { type OpenedRun, agentLack, noteClear, openRun, workerHint } from '../open-run.js';
 import { nextSteps, runnableStatus, runnableText } from '../reports/next-command.js';
 import { uiLink } from '../reports/run-pages.js';
@@ -143,6 +143,8 @@ interface ExportOptions {
   /** Counted from 1; absent: the newest segment. */
   readonly segment?: number;
   readonly allSegments?: boolean;
+  /** Overwrite a file that exists. */
+  readonly force?: boolean;
 }
 
 /**
@@ -150,7 +152,7 @@ interface ExportOptions {
  */
 export const exportRun: Command<ExportOptions> = {
   declare: (entry) =>
-    withOptions(entry.argument('<id>', 'the run'), 'out', 'segment', 'allSegments'),
+    withOptions(entry.argument('<id>', 'the run'), 'out', 'segment', 'allSegments', 'force'),
   run: exportHistory,
 };
 
@@ -159,12 +161,13 @@ interface Opened extends OpenedRun {
 }
 
 async function exportHistory(context: CliContext, options: ExportOptions): Promise<ExitCode> {
-  const { out, segment, allSegments: all = false } = options;
+  const { out, segment, allSegments: all = false, force } = options;
   checkOptions(options);
+  if (out !== undefined && !all) await assertNewFile({ option: '--out', file: out }, force);
   const { archive } = await context.stores();
   const opened = { ...(await openRun(context, options.id, { archive: true })), archive };
   const { id } = opened.run;
-  if (all) return await exportAll(context, opened, out ?? '');
+  if (all) return await exportAll(context, opened, { out: out ?? '', force });
   const found =
     segment === undefined ? newestSegment(opened) : await segmentNumbered(opened, segment);
   const { runId, history } = found;
@@ -172,7 +175,7 @@ async function exportHistory(context: CliContext, options: ExportOptions): Promi
   if (out === undefined) {
     context.out(json);
   } else {
-    await write(out, json);
+    await writeOutput({ option: '--out', file: out }, `${json}\n`);
     const events = eventCount(history);
     context.note(
       `${formatCount(events, 'event')} of run ${visible(id)} written to ${visible(out)}`,
@@ -223,13 +226,18 @@ async function segmentNumbered(opened: Opened, requested: number): Promise<Segme
   );
 }
 
-async function exportAll(context: CliContext, opened: Opened, out: string): Promise<ExitCode> {
+async function exportAll(
+  context: CliContext,
+  opened: Opened,
+  { out, force }: { readonly out: string; readonly force: boolean | undefined },
+): Promise<ExitCode> {
   const { id } = opened.run;
   const files: object[] = [];
   let oldest = Infinity;
   for await (const { number, runId, history } of segmentsBack(opened, newestSegment(opened))) {
     const file = numberedFile(out, number);
-    await write(file, escapeJson(historyToJson(history)));
+    await assertNewFile({ option: '--out', file }, force);
+    await writeOutput({ option: '--out', file }, `${escapeJson(historyToJson(history))}\n`);
     const events = eventCount(history);
     context.note(
       `${formatCount(events, 'event')} of segment ${number} of run ${visible(id)} written to ${visible(file)}`,
@@ -254,17 +262,6 @@ function numberedFile(file: string, number: number): string {
 
 function eventCount({ events }: History): number {
   return events?.length ?? 0;
-}
-
-async function write(file: string, text: string): Promise<void> {
-  try {
-    await writeFile(file, `${text}\n`);
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new UsageError(`--out: expected a writable file, got ${visible(file)} (${reason})`, {
-      cause: error,
-    });
-  }
 }
 
 /** The history of one segment. */

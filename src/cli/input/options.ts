@@ -258,7 +258,7 @@ export const OPTIONS = {
   },
   run: { flags: '--run <id>', text: 'the graph of this run, with its progress' },
   out: { flags: '--out <file>', text: 'write to this file instead of stdout' },
-  force: { flags: '--force', text: 'overwrite a file that is not a recording of this run' },
+  force: { flags: '--force', text: 'overwrite a file that exists' },
   seconds: {
     flags: '--seconds <n>',
     text: 'stop measuring after this time, at least 5; default: 60',
