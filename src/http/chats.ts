@@ -158,6 +158,43 @@ export async function refuseUnanswered(
   throw new RefusedError(`messages: the run waits for answers to ${visible(names)}; ${fix}`);
 }
 
+/** A message that the client shows: its id and role there. */
+export interface ShownId {
+  readonly id: string;
+  readonly role: string;
+}
+
+/**
+ * Rejects with a `RefusedError` if the client has not seen the newest turn of a run, such as one that another
+ * tab has begun: its message would answer to something else. `earlier`: what the client shows before the
+ * message. A client that sends none of the turns, as one that sends only the message, is not refused.
+ */
+export async function refuseDiverged(
+  place: Place,
+  caller: Caller,
+  {
+    run,
+    id,
+    earlier,
+  }: { readonly run: string; readonly id: string; readonly earlier: readonly ShownId[] },
+): Promise<void> {
+  if (earlier.length === 0 || (await readOwn(place, caller, run)) === null) return;
+  const { state } = await viewOf(place, run);
+  if (state === null) return;
+  const turns = new Map(state.inbox.seen.map(([known, turn]) => [ownId(caller, known), turn]));
+  // The message is sent again.
+  if (turns.has(id)) return;
+  const shown = earlier.map((one) => {
+    const [, turn = 0] = /^turn-([1-9]\d{0,8})$/.exec(one.id) ?? [];
+    return one.role === 'assistant' ? Number(turn) : (turns.get(one.id) ?? 0);
+  });
+  const [known, last] = [Math.max(...shown), Math.max(state.turn.number, state.inbox.lastTurn)];
+  if (known === 0 || known >= last) return;
+  throw new RefusedError(
+    `messages: expected those of turn ${last}, which this chat has from elsewhere, such as another tab; got them up to turn ${known}; load the chat again, and send the message after it`,
+  );
+}
+
 /**
  * Returns what a client is told if the arguments of requests cannot be read; the log has the reason. Throws any
  * other error.

@@ -28,6 +28,8 @@ import {
   sayIn,
   unreadableRequests,
   viewOf,
+  refuseDiverged,
+  type ShownId,
 } from './chats.js';
 import type { Guarded, GuardedContext } from './guard.js';
 import { createHandlers, ownId } from './handlers.js';
@@ -132,16 +134,24 @@ interface Approval {
 const CHAT_FORM =
   '{ "id": "CHAT", "messages": [{ "id": "m1", "role": "user", "parts": [{ "type": "text", "text": "…" }] }] }, as useChat does';
 
-/** Reads the last message only: what else the client says of the conversation is never believed. */
-function readChat(body: unknown): { readonly chat: string; readonly meaning: Meaning } {
+/**
+ * Reads the last message only: what else the client says of the conversation is never believed. `earlier`: which
+ * messages it shows before that.
+ */
+function readChat(body: unknown): {
+  readonly chat: string;
+  readonly meaning: Meaning;
+  readonly earlier: readonly ShownId[];
+} {
   const read = chatBody.safeParse(body, { error: requestIssue });
   const at = (read.data?.messages.length ?? 0) - 1;
   const last = read.data?.messages.at(-1);
   if (!read.success || last === undefined) {
     throw new InputError(`${firstIssue(read.error?.issues, body)}; send ${CHAT_FORM}`);
   }
-  const { id: chat } = read.data;
-  if (last.role === 'user') return { chat, meaning: readMessage(last, `messages[${at}]`) };
+  const { id: chat, messages } = read.data;
+  const earlier = messages.slice(0, -1);
+  if (last.role === 'user') return { chat, meaning: readMessage(last, `messages[${at}]`), earlier };
   const approvals = last.parts.flatMap(({ approval }, index) => {
     if (approval?.approved === undefined) return [];
     const { id, approved, reason } = approval;
@@ -151,7 +161,7 @@ function readChat(body: unknown): { readonly chat: string; readonly meaning: Mea
     const calls = last.parts.flatMap(({ toolCallId }) => toolCallId ?? []);
     const [, turn] = /^turn-([1-9]\d{0,8})$/.exec(last.id) ?? [];
     const shown = { calls, turn: turn === undefined ? null : Number(turn) };
-    return { chat, meaning: { type: 'decisions', approvals, ...shown } };
+    return { chat, meaning: { type: 'decisions', approvals, ...shown }, earlier };
   }
   throw new InputError(
     `messages: expected a last message of the user, or one with answers to approvals, got one with the role ${show(last.role)}; send ${CHAT_FORM}`,
@@ -200,11 +210,12 @@ export function addUiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
   app.post('/v1/ui/:agent', async (context) => {
     const agent = context.req.param('agent');
     const caller = callerOf(context, parts);
-    const { chat, meaning } = readChat(await readBody(context));
+    const { chat, meaning, earlier } = readChat(await readBody(context));
     const run = runOf(caller, { door: 'chat', agent, id: chat, prefix: idPrefixOf(place, caller) });
     if (meaning.type === 'message') {
       const { id, text } = meaning;
       await refuseUnanswered(place, caller, { run, ids: [id], fix: ANSWER_PARTS });
+      await refuseDiverged(place, caller, { run, id, earlier });
       await beginOrResume(place, caller, { agent, run });
       const turn = await sayIn(place, caller, { run, id, text });
       return await streamTurn(context, parts, { run, turn, answers: NO_ANSWERS });
