@@ -177,7 +177,7 @@ function answer(
 const QUOTED = /"(?:[^"\\…]|\\.)*["…]|`[^`]*`/g;
 
 /** Splits a message of the form `field: expected X, got Y; fix`, and never inside of a quoted value. */
-function withFix(text: string): { readonly message: string; readonly fix: string | null } {
+export function withFix(text: string): { readonly message: string; readonly fix: string | null } {
   const words = text.replaceAll(QUOTED, (value) => '_'.repeat(value.length));
   const at = text.includes('\n') ? -1 : words.lastIndexOf('; ');
   if (at === -1) return { message: text, fix: null };

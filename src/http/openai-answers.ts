@@ -67,7 +67,9 @@ export async function answerCalls(
     const found = readClientCallId(callId);
     if (found === null || found.run !== run) throw noCall(callId);
     if (results.has(found.call)) {
-      throw new InputError(`call_id: expected each call once, got ${show(callId)} twice`);
+      throw new InputError(
+        `call_id: expected each call once, got ${show(callId)} twice; send one output for it`,
+      );
     }
     results.set(found.call, output);
   }
@@ -188,7 +190,9 @@ async function checked({ api }: Place, run: string, asked: readonly Request[]): 
     const refused = open.find((one) => one.refused !== undefined && !one.checking);
     if (refused !== undefined) {
       const call = show(clientCallId({ run, call: refused.call ?? '' }));
-      throw new InputError(`output of ${call}: ${refused.refused}`);
+      throw new InputError(
+        `output of ${call}: ${refused.refused}; send an output that the tool accepts`,
+      );
     }
     if (!open.some(({ checking }) => checking) || performance.now() > until) return;
     await pause(CHECK_MS);

@@ -32,7 +32,7 @@ const FINISHED = {
 export async function completeChat(context: GuardedContext, parts: DoorParts): Promise<Response> {
   const { place, limits, waitMs } = parts;
   const caller = callerOf(context, parts);
-  const body = readOpenAi(chatBody, await readBody(context));
+  const body = readOpenAi(chatBody, await readBody(context), 'chat');
   const again = isRetry(context.req.header('x-stainless-retry-count'));
   return await whileRead(context, parts, async (over) => {
     const { signal } = over;
@@ -79,7 +79,9 @@ async function beginChat(
   if (messages.length === 0) {
     const at = body.messages.length - 1;
     const got = show(body.messages.at(at)?.content);
-    throw new InputError(`messages[${at}].content: expected text, got ${got}`);
+    throw new InputError(
+      `messages[${at}].content: expected text, got ${got}; end \`messages\` with what the user says`,
+    );
   }
   const given = { model, messages, open: false, isRetry: again, sampling: body, clientTools };
   return { run: await startOnce(place, caller, given), turn: 1 };

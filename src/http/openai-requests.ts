@@ -8,7 +8,7 @@ import type { SuppliedMessage } from '../core/transcript/messages.js';
 import { newRunId } from '../updates/start.js';
 import { type Place, idPrefixOf, meantAgent, openRun, unseen } from './access.js';
 import { viewOf } from './chats.js';
-import { HttpError } from './errors.js';
+import { HttpError, withFix } from './errors.js';
 import { type Caller, startFor } from './handlers.js';
 import type { ClientTools } from './input-fields.js';
 import type { CallOutput } from './openai-answers.js';
@@ -152,10 +152,14 @@ export interface Spoken {
   readonly hasEarlier: boolean;
 }
 
+/** What to do about an input without a text. */
+export const SAY = 'send what the user says as `input`';
+
 /** Reads the input of a response. */
 export function spokenIn(input: string | readonly Item[]): Spoken {
   if (typeof input === 'string') {
-    if (input.trim() === '') throw new InputError(`input: expected text, got ${show(input)}`);
+    if (input.trim() === '')
+      throw new InputError(`input: expected text, got ${show(input)}; ${SAY}`);
     return spoken([{ role: 'user', content: input }]);
   }
   return spoken(
@@ -164,7 +168,9 @@ export function spokenIn(input: string | readonly Item[]): Spoken {
         if (textOf(item['content']).trim() !== '') return item;
         // A client that sends a conversation again sends replies without a text, too.
         if (item['role'] === 'assistant') return null;
-        throw new InputError(`input[${at}].content: expected text, got ${show(item['content'])}`);
+        throw new InputError(
+          `input[${at}].content: expected text, got ${show(item['content'])}; ${SAY}`,
+        );
       }
       if (item.type !== 'function_call_output') return null;
       return { callId: item['call_id'], output: textOf(item['output']) };
@@ -185,8 +191,18 @@ export function spokenInChat(messages: readonly ChatItem[]): Spoken {
   );
 }
 
-/** Reads a body. Throws an `InputError` that names the first fault. */
-export function readOpenAi<Body extends z.ZodObject>(schema: Body, body: unknown): z.output<Body> {
+/** What to send, by the kind of the request. */
+const FORMS = {
+  response: '{ "model": "AGENT", "input": "TEXT" }',
+  chat: '{ "model": "AGENT", "messages": [{ "role": "user", "content": "TEXT" }] }',
+} as const;
+
+/** Reads a body. Throws an `InputError` that names the first fault, with a body that is accepted. */
+export function readOpenAi<Body extends z.ZodObject>(
+  schema: Body,
+  body: unknown,
+  form: keyof typeof FORMS,
+): z.output<Body> {
   const read = schema.safeParse(body, { error: requestIssue });
   if (read.success) return read.data;
   const [issue] = read.error.issues;
@@ -199,7 +215,12 @@ export function readOpenAi<Body extends z.ZodObject>(schema: Body, body: unknown
         : `${key}: not supported here; did you mean ${meant}?`,
     );
   }
-  throw new InputError(firstIssue(read.error.issues, body));
+  const text = firstIssue(read.error.issues, body);
+  const place = issue?.path[0];
+  // The form shows what is needed, and not the other fields.
+  const isInForm = place === undefined || FORMS[form].includes(`"${String(place)}"`);
+  const lacksFix = isInForm && withFix(text).fix === null;
+  throw new InputError(lacksFix ? `${text}; send ${FORMS[form]}` : text);
 }
 
 type Spoke = { readonly role: 'user' | 'assistant'; readonly content?: unknown };

@@ -20,6 +20,7 @@ import type { ClientTools } from './input-fields.js';
 import { answerCalls, runOfCalls } from './openai-answers.js';
 import { completeChat } from './openai-chat.js';
 import {
+  SAY,
   type Spoken,
   isRetry,
   messageId,
@@ -190,7 +191,7 @@ function readPosition(text: string | undefined): number {
 /** Returns a flag of the query; false without it. */
 function readFlag(name: string, text: string | undefined): boolean {
   if (text === undefined || text === 'true' || text === 'false') return text === 'true';
-  throw new InputError(`${name}: expected true or false, got ${show(text)}`);
+  throw new InputError(`${name}: expected true or false, got ${show(text)}; omit it for false`);
 }
 
 /** The fields that name a response. */
@@ -211,7 +212,7 @@ function noResponse(id: string, field: ResponseField): HttpError {
 async function createResponse(context: GuardedContext, parts: DoorParts): Promise<Response> {
   const { place, waitMs } = parts;
   const caller = callerOf(context, parts);
-  const body = readOpenAi(responseBody, await readBody(context));
+  const body = readOpenAi(responseBody, await readBody(context), 'response');
   const again = isRetry(context.req.header('x-stainless-retry-count'));
   const begin = async (): Promise<ResponsePlace> => {
     const { isBackground: _, ...id } = await beginResponse(place, caller, body, again);
@@ -271,7 +272,7 @@ async function beginResponse(
     const run = runOfCalls(outputs);
     return await answerCalls(place, caller, { run, model, outputs, clientTools });
   }
-  if (messages.length === 0) throw new InputError('input: expected a message, got none');
+  if (messages.length === 0) throw new InputError(`input: expected a message, got none; ${SAY}`);
   const given = { model, messages, open: true, isRetry: again, sampling: rest, clientTools };
   return { run: await startOnce(place, caller, given), turn: 1 };
 }
@@ -285,7 +286,7 @@ function onlyOne(spoken: Spoken): Spoken {
     );
   }
   if (messages.length > 0 || outputs.length > 0) return spoken;
-  throw new InputError('input: expected a message or results of calls, got none');
+  throw new InputError(`input: expected a message or results of calls, got none; ${SAY}`);
 }
 
 /** Sends the next message of a conversation. The same `id` is the same message. */

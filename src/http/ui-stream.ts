@@ -227,12 +227,7 @@ export function addUiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
     );
     const { approvals, calls } = meaning;
     const { turn, open } = await openAmong(place, run, meaning);
-    const decisions = open.map(({ request, digest, approved, reason }) => ({
-      request,
-      digest,
-      as: approved ? ('approve' as const) : ('deny' as const),
-      ...(reason !== undefined && { note: reason }),
-    }));
+    const decisions = open.map(decisionOf);
     if (decisions.length > 0) await handlers.decide({ run, decisions }, caller);
     const answered = open.length > 0 ? open : approvals.slice(-1);
     const answers = { requests: answered.map(({ request }) => request), calls };
@@ -284,6 +279,12 @@ export function addUiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
     }
     return answerJson(shown);
   });
+}
+
+/** Returns an answer as a decision. */
+function decisionOf({ request, digest, approved, reason }: Approval) {
+  const as = approved ? ('approve' as const) : ('deny' as const);
+  return { request, digest, as, ...(reason !== undefined && { note: reason }) };
 }
 
 /**

@@ -257,7 +257,7 @@ test('what OpenAI clients send is refused by its own names', async () => {
   const chat = async (more: object) =>
     (await openai('/v1/chat/completions', { model: 'desk', ...more })).message;
   expect(await chat({ messages: [{ role: 'user', content: '' }] })).toBe(
-    'messages[0].content: expected text, got ""',
+    'messages[0].content: expected text, got ""; end `messages` with what the user says',
   );
   const messages = [{ role: 'user', content: 'x' }];
   expect(await chat({ messages, temperatur: 1 })).toBe(
@@ -277,7 +277,9 @@ test('what OpenAI clients send is refused by its own names', async () => {
   expect((await response({ input: [{ type: 'mesage' }] })).message).toBe(
     'input[0].type: expected one of message, function_call_output, function_call, reasoning, got "mesage"; did you mean message?',
   );
-  expect((await response({ input: '' })).message).toBe('input: expected text, got ""');
+  expect((await response({ input: '' })).message).toBe(
+    'input: expected text, got ""; send what the user says as `input`',
+  );
   expect((await response({ conversation: 5 })).message).toBe(
     'conversation: expected an id such as conv_x, or {"id": "conv_x"}, got 5',
   );
@@ -289,7 +291,9 @@ test('what OpenAI clients send is refused by its own names', async () => {
   });
   const { id } = (await desk.send('/v1/responses', { body: { model: 'desk', input: 'x' } })).body;
   const read = await desk.send(`/v1/responses/${id}?stream=yes`);
-  expect(read.body.error.message).toBe('stream: expected true or false, got "yes"');
+  expect(read.body.error.message).toBe(
+    'stream: expected true or false, got "yes"; omit it for false',
+  );
   // A message that nobody would get is refused.
   const items = [{ role: 'user', content: 'hi' }];
   expect((await openai('/v1/conversations', { items })).message).toMatch(/^items: not supported/);
