@@ -187,8 +187,9 @@ export interface Request {
    */
   readonly deciders: readonly Deciders[];
   /**
-   * The command that decides; for `outcome_unknown`, the one that shows the ways to decide. A word in
-   * capitals, such as `TEXT` or `N`, stands for what the person adds.
+   * The command that decides, as `perdure approve RUN r1 --digest …`; for `outcome_unknown`, the one that
+   * shows the ways to decide. A word in capitals, such as `TEXT` or `N`, stands for what the person adds.
+   * In a project, put `npx` before it: a run does not know where its reader has the program.
    */
   readonly fix: string;
   /** For `question`: what the model, the graph, or the MCP server asks, in its own words. */
