@@ -93,12 +93,12 @@ function rowFromAttributes(info: WorkflowExecutionInfo): RunRow | null {
   if (info.closeTime === undefined) {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- written by our own workflow
     const phase = status as RunPhase;
-    // It has ended for itself, and is about to close.
-    const name = phase === 'done' ? outcomeStatus(reason ?? null) : phase;
+    // Visibility does not know yet that it has closed, or it archives its messages first: the history tells.
+    if (phase === 'done') return null;
     return {
       id,
       agent,
-      status: name,
+      status: phase,
       reason: reason ?? null,
       ...placeOf(info),
       ...memoOf(info),

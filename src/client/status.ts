@@ -2,8 +2,10 @@ import type { Client } from '@temporalio/client';
 import { InputError, NoRunError, ResultLostError } from '../core/errors.js';
 import { type StateStatus, finalOutcome, runStatus } from '../core/run/status.js';
 import { type CancelRequest, type RunStatus, isOpenStatus } from '../core/state/status.js';
+import type { RunState } from '../core/state/state.js';
 import { visible } from '../core/state/summaries.js';
-import { nothingSpent } from '../core/state/turn.js';
+import { getOutcome, nothingSpent } from '../core/state/turn.js';
+import { blocks } from '../core/state/work.js';
 import { isObject } from '../core/text/json.js';
 import { shorten } from '../core/text/text.js';
 import type { Outcome } from '../core/transcript/outcome.js';
@@ -38,7 +40,7 @@ import { type ClientOrigin, warnWithoutWorker } from './no-worker.js';
 export function toRunStatus(run: RunReading, now: number, by?: string): RunStatus {
   const { id, runId, view, events, description } = run;
   const end = endOfRun(run);
-  const status: StateStatus =
+  const found: StateStatus =
     view.state === null
       ? notBegun(run)
       : runStatus(view.state, {
@@ -46,6 +48,8 @@ export function toRunStatus(run: RunReading, now: number, by?: string): RunStatu
           run: id,
           reader: { by, now },
         });
+  const isOpen = end === null && OPEN.includes(description?.status.name ?? '');
+  const status = isOpen && view.state !== null ? whileOpen(found, view.state) : found;
   const work = pendingWork(description);
   const reports = failedAttempts(events, work);
   const common = {
@@ -73,6 +77,25 @@ export function toRunStatus(run: RunReading, now: number, by?: string): RunStatu
       (isCancelling ? cancelingText(view.cancel) : common.message),
     doing: currentActivity({ view, work }, now),
     ...(inFlight.length > 0 && { inFlight }),
+  };
+}
+
+/** The server's names for the status of an open run. */
+const OPEN: readonly string[] = ['RUNNING', 'PAUSED'];
+
+/**
+ * Returns the status of a run that the server has open. If it only has to end, its last workflow task may
+ * wait for a worker, and a cancel may still come first, so no reader shows the end before the server has it.
+ */
+function whileOpen(status: StateStatus, state: RunState): StateStatus {
+  if (isOpenStatus(status.status)) return status;
+  const [block] = blocks(state);
+  return {
+    ...status,
+    status: block === undefined ? 'working' : 'blocked',
+    reason: block?.reason ?? null,
+    message: block?.message ?? null,
+    outcome: state.open ? getOutcome(state) : null,
   };
 }
 

@@ -118,3 +118,23 @@ describe('the beginning of a task', () => {
     expect(projector.view()).toMatchObject({ lastEvent: 2, cancelRequested: true });
   });
 });
+
+test('a run whose end waits for a worker is working for every reader', async () => {
+  await rig.worker([clerk()], { models: { m: obedientModel() } });
+  const { id } = await client.start('clerk', { message: 'one', open: true });
+  await client.result(id, { turn: 1 });
+  await expect.poll(async () => (await client.status(id)).status).toBe('waiting_message');
+  await rig.stopWorkers();
+  await client.cancel(id);
+  const status = await client.status(id);
+  expect(status).toMatchObject({ status: 'working', reason: null });
+  expect(status.message).toMatch(
+    /^a cancel is requested.*; the run ends when a worker carries it out$/,
+  );
+  // The row is read from the search attributes, which the worker wrote before.
+  const { rows } = await client.list({ idPrefix: id });
+  expect(rows.map((row) => row.status)).not.toContain('cancelled');
+  await rig.worker([clerk()], { models: { m: obedientModel() } });
+  await expect(client.result(id)).resolves.toMatchObject({ status: 'cancelled' });
+  expect(await client.status(id)).toMatchObject({ status: 'done', reason: 'cancelled' });
+});

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { type RunStatus, statusName } from '../../src/core/state/status.js';
+import { needsWorker } from '../../src/cli/hosting/server-notes.js';
+import { type RunStatus, statusName, statusText } from '../../src/core/state/status.js';
 import { toRunStatus } from '../../src/client/status.js';
 import { decodeEvent } from '../../src/history/decode-event.js';
 import { historyFromJson, type History } from '../../src/history/history-event.js';
@@ -92,10 +93,32 @@ describe('the status of a run that workers do not continue', () => {
   });
 });
 
-test('the status of a run that was just canceled says nothing else in its message', () => {
+test('a run that was just canceled has not ended before a worker carries the cancel out', () => {
   const canceled = recorded('idle-then-cancelled');
   const at = canceled.findIndex((one) => one.workflowExecutionCancelRequestedEventAttributes);
   const status = statusOf([], 0, canceled.slice(0, at + 1));
-  expect(statusName(status)).toBe('cancelled');
-  expect(status.message).toBeNull();
+  expect(statusName(status)).toBe('working');
+  expect(status.message).toMatch(
+    /^a cancel is requested by .*; the run ends when a worker carries it out$/,
+  );
+});
+
+describe('a run whose worker was killed in its last workflow task', () => {
+  const started = all.findLastIndex((event) => event.workflowTaskStartedEventAttributes);
+  const timedOut = { eventId: started + 2, workflowTaskTimedOutEventAttributes: {} };
+
+  test.each([
+    ['started', []],
+    ['timed out', [timedOut]],
+  ])('is working as long as the server has it open, after its task has %s', (_, added) => {
+    const status = statusOf(added, 0, all.slice(0, started + 1));
+    expect(statusText({ ...status, status: statusName(status) })).toBe('working');
+    expect(status).toMatchObject({ outcome: null, message: null, reason: null });
+    expect(needsWorker(status)).toBe(true);
+  });
+
+  test('ends when the server has its end', () => {
+    const status = statusOf([], 0, all);
+    expect(statusText({ ...status, status: statusName(status) })).toBe('completed (answer)');
+  });
 });

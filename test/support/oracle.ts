@@ -228,8 +228,9 @@ export function statusOfReader(
     runId,
     taskQueue: '',
     agent: textField(input, 'agent'),
-    // The server would add its current state.
-    description: { status: { name: 'RUNNING' }, raw: {} },
+    // The server would add its current state. While it has the run open, a reader would not show an end
+    // that the run itself has processed.
+    description: { status: { name: 'UNKNOWN' }, raw: {} },
     history: {},
     events,
     // People who look at the run before it has processed the cancel are told of it.

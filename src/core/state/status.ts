@@ -10,7 +10,7 @@ import type { Undoable } from './undo.js';
 
 /** The statuses of a run that continues, with their meanings. */
 const OPEN_STATUSES = {
-  working: 'it calls a model or tools, or is about to',
+  working: 'it calls a model or tools, is about to, or is about to end',
   waiting_message: 'an open run waits for its next message',
   waiting_decision: 'it waits for a decision of a person',
   waiting_time: 'it waits until a time; a message wakes it',
