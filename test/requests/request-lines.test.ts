@@ -197,7 +197,7 @@ describe('a request for people', () => {
       /expires: .*, in 10 min; then it is denied/,
     );
     expect(shown(approval({ expiresAt: NOW - 1, onExpiry: 'stop' }))).toMatch(
-      /it has expired; then the run stops/,
+      /^expired: [^;]*; the run stops when a worker runs$/m,
     );
     expect(shown(approval({ expiresAt: NOW + 600_000, onExpiry: 'expired' }))).toMatch(
       /in 10 min; then the graph takes its exit `expired`/,

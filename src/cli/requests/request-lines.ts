@@ -146,7 +146,7 @@ export function requestLines(view: RequestView, options: RequestLineOptions): re
     ...fields([
       ...people,
       ['raised', `${raised}, ${formatAgo(request.raisedAt, options.now)}`],
-      ['expires', expiry(request, options.now)],
+      expiry(request, options.now),
       ['digest', view.prompts ? request.digest.slice(0, SHOWN_DIGITS) : request.digest],
     ]),
     ...(view.prompts ? answerLines(request, width) : commandLines(view, options)),
@@ -248,16 +248,18 @@ function planLines(view: RequestView, options: RequestLineOptions): ShownArgumen
 }
 
 const ON_EXPIRY = {
-  deny: 'then it is denied',
-  stop: 'then the run stops',
-  expired: 'then the graph takes its exit `expired`',
+  deny: 'it is denied',
+  stop: 'the run stops',
+  expired: 'the graph takes its exit `expired`',
 } as const satisfies Readonly<Record<Request['onExpiry'], string>>;
 
-function expiry({ expiresAt, onExpiry, server }: Request, now: number): string {
-  if (expiresAt === null) return 'never';
-  const then = server === undefined ? ON_EXPIRY[onExpiry] : 'then the server gets `cancel`';
-  if (expiresAt <= now) return `${formatDateTime(expiresAt)}: it has expired; ${then}`;
-  return `${formatDateTime(expiresAt)}, in ${formatSpan(expiresAt - now)}; ${then}`;
+/** Returns the line about the end of a request. One that has expired is open only until a worker runs. */
+function expiry({ expiresAt, onExpiry, server }: Request, now: number): Field {
+  if (expiresAt === null) return ['expires', 'never'];
+  const end = server === undefined ? ON_EXPIRY[onExpiry] : 'the server gets `cancel`';
+  const at = formatDateTime(expiresAt);
+  if (expiresAt <= now) return ['expired', `${at}; ${end} when a worker runs`];
+  return ['expires', `${at}, in ${formatSpan(expiresAt - now)}; then ${end}`];
 }
 
 /** A plan as a table for people. */
