@@ -48,8 +48,8 @@ export function toRunStatus(run: RunReading, now: number, by?: string): RunStatu
           run: id,
           reader: { by, now },
         });
-  const isOpen = end === null && OPEN.includes(description?.status.name ?? '');
-  const status = isOpen && view.state !== null ? whileOpen(found, view.state) : found;
+  const isUnended = end === null && OPEN.includes(description?.status.name ?? '');
+  const status = isUnended && view.state !== null ? whileOpen(found, view.state) : found;
   const work = pendingWork(description);
   const reports = failedAttempts(events, work);
   const common = {
