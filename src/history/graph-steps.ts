@@ -18,6 +18,7 @@ import {
 } from '../core/state/turn-definition.js';
 import { type JsonObject, isObject, textField } from '../core/text/json.js';
 import { shorten } from '../core/text/text.js';
+import { nodeFailureText } from '../core/transcript/call-result.js';
 import type { Outcome } from '../core/transcript/outcome.js';
 import type { DurableStep } from './durable-steps.js';
 import { type Projection, visitKey } from './projection.js';
@@ -167,7 +168,10 @@ const SHOWN_ERRORS = 3;
 const ERROR_CHARACTERS = 300;
 
 function itemError(error: Readonly<Record<string, unknown>>): string {
-  return shorten(`${textField(error, 'type')}: ${textField(error, 'message')}`, ERROR_CHARACTERS);
+  return shorten(
+    nodeFailureText({ type: textField(error, 'type'), message: textField(error, 'message') }),
+    ERROR_CHARACTERS,
+  );
 }
 
 /** Adds to the last end of a node what its visit has done. A visit beyond the maximum does nothing. */

@@ -92,9 +92,9 @@ test.skipIf(!hasTerminal)(
     expect(model).toBe('model script');
     expect(linesOf(terminal, /^node /)).toEqual([
       'node sort · done · 2 attempts in all',
-      'node all · done · 3 of 3 items, 1 failed · item 2: tool_error: two is even',
+      'node all · done · 3 of 3 items, 1 failed · item 2: two is even',
       'node check · done · 1 model call',
-      'node pay · failed · tool_error: no money',
+      'node pay · failed · no money',
     ]);
   },
 );

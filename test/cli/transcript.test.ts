@@ -224,7 +224,7 @@ describe('the transcript of a graph', () => {
       'node all · begins',
       'node all · 1 of 3 items',
       'node all · 2 of 3 items, 1 failed',
-      'node all · done · 3 of 3 items, 1 failed · item 2: tool_error: two is even',
+      'node all · done · 3 of 3 items, 1 failed · item 2: two is even',
       'node check · begins',
       '#1 node check · message to the model · turn 1',
       '  Is it right: A',

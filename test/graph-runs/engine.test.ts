@@ -129,7 +129,7 @@ describe('a node that fails', () => {
     expect(outcome).toMatchObject({
       status: 'failed',
       reason: 'error',
-      error: 'node "work": tool_error: no such order',
+      error: 'node "work": no such order',
     });
   });
 
@@ -143,9 +143,7 @@ describe('a node that fails', () => {
     }).wire({ start: 'work', edges: { work: 'end' } });
     await desk.work([graph]);
     const { outcome } = await desk.run({ agent: 'typed', input: {} });
-    expect(outcome.error).toBe(
-      'node "work": tool_error: returned field "n": expected number, got "x"',
-    );
+    expect(outcome.error).toBe('node "work": returned field "n": expected number, got "x"');
   });
 });
 

@@ -13,7 +13,7 @@ import {
 } from '../../core/state/summaries.js';
 import { type JsonObject, isObject, textField } from '../../core/text/json.js';
 import { shorten } from '../../core/text/text.js';
-import { failureOf } from '../../core/transcript/call-result.js';
+import { failureOf, nodeFailureText } from '../../core/transcript/call-result.js';
 import type {
   AssistantMessage,
   Message,
@@ -223,7 +223,8 @@ function workLines({ modelCalls, steps, attempts }: NodeEnd): readonly string[] 
 }
 
 function errorLine(error: JsonObject): string {
-  const line = `${textField(error, 'type')}: ${textField(error, 'message')}`;
+  const [type, message] = [textField(error, 'type'), textField(error, 'message')];
+  const line = nodeFailureText({ type, message });
   return visible(shorten(line, MAX_MESSAGE));
 }
 

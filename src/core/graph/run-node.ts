@@ -35,7 +35,7 @@ import { CALLS_USED_UP, DEPTH_REACHED, notExecuted, tooDeep } from '../calls/bat
 import { denial } from '../calls/open-batch.js';
 import { resultsOf, planCalls } from '../plan/plan-batch.js';
 import { callsLeft } from '../rules/limits.js';
-import { type CallResult, deniedCall } from '../transcript/call-result.js';
+import { type CallResult, deniedCall, nodeFailureText } from '../transcript/call-result.js';
 import type { ToolCall } from '../transcript/messages.js';
 import { leave } from './walk.js';
 import type { BudgetName } from '../definition/definition.js';
@@ -132,7 +132,8 @@ export function leaveWith(
   // The turn ends at its limit, or a person raises it and the node runs again.
   if (limit !== undefined && !hasExit) return withTurn(state, { limit });
   if (error !== undefined && !hasExit) {
-    const message = `node "${node.name}": ${error.type}: ${error.message}`;
+    const why = state.config.revised ? nodeFailureText(error) : `${error.type}: ${error.message}`;
+    const message = `node "${node.name}": ${why}`;
     return endTurn(state, failed(state, { reason: 'error', message }));
   }
   return leave(state, { exit, patch: { ...patch, ...noted }, at });

@@ -65,6 +65,14 @@ export type CallErrorType =
   | 'abandoned'
   | 'agent_failed';
 
+/**
+ * Returns why the work of a node has failed, for people. A function of a node is no tool, so the type of its
+ * own errors says nothing.
+ */
+export function nodeFailureText({ type, message }: CallFailure): string {
+  return type === 'tool_error' && message !== '' ? message : `${type}: ${message}`;
+}
+
 /** Returns the tool message for an error: `{"error":{"type","message"}}`. */
 export function errorText(error: { type: CallErrorType; message: string }): string {
   return JSON.stringify({ error: { type: error.type, message: error.message } });
