@@ -1,11 +1,13 @@
 import type { WorkflowExecutionDescription } from '@temporalio/client';
 import type { Payload } from '@temporalio/common';
 import { inlineCalls } from '../core/calls/batch.js';
+import type { AgentDefinition } from '../core/definition/definition.js';
 import { nextAction } from '../core/run/next-action.js';
 import { failed } from '../core/state/change.js';
 import type { RunState } from '../core/state/state.js';
 import type { WorkInFlight } from '../core/state/status.js';
 import { callSummary, failureText, visible } from '../core/state/summaries.js';
+import { nodeWorkName } from '../core/state/turn-definition.js';
 import { getOutcome, nothingSpent } from '../core/state/turn.js';
 import { WORK } from '../core/state/work.js';
 import { formatDuration } from '../core/text/text.js';
@@ -149,9 +151,10 @@ export function currentActivity(
   now: number,
 ): string | null {
   if (view.ended !== null) return null;
-  const model = view.state?.config.definition.model ?? '';
+  const definition = view.state?.config.definition;
   const each = [...view.inFlight.values()].map(
-    (one) => `${nameOf(one, model)} (${progressOf(one, work.activities.get(one.activityId), now)})`,
+    (one) =>
+      `${nameOf(one, definition)} (${progressOf(one, work.activities.get(one.activityId), now)})`,
   );
   if (each.length > 0) return each.join(', ');
   const inline = work.workflowDueAt === null && view.state !== null ? inlineWork(view.state) : [];
@@ -187,8 +190,15 @@ function inlineWork(state: RunState): readonly string[] {
   return inlineCalls(state).map((call) => `${callSummary(call)} (inline)`);
 }
 
-function nameOf({ activity, call, summary }: InFlight, model: string): string {
-  if (activity === 'callModel') return visible(`${model}, ${summary}`);
+function nameOf(
+  { activity, call, summary }: InFlight,
+  definition: AgentDefinition | undefined,
+): string {
+  const model = definition?.model ?? '';
+  // The summary of the first step names the model as well.
+  if (activity === 'callModel') return visible(`${model}, ${summary.replace(` · ${model}`, '')}`);
+  const node = call && nodeWorkName(definition, call);
+  if (node !== null) return visible(node);
   if (summary !== '') return visible(summary);
   return call === null ? visible(activity) : callSummary(call);
 }

@@ -3,6 +3,7 @@ import { palette } from '../../src/cli/format/format.js';
 import { createAttemptLines, liveLine } from '../../src/cli/run-view/ticker.js';
 import { reduce } from '../../src/core/run/reduce.js';
 import { getOpenBatch } from '../../src/core/state/turn.js';
+import { currentActivity } from '../../src/history/pending-work.js';
 import { begun, callReply, config } from '../support/scripts.js';
 import { viewOf } from '../support/view.js';
 
@@ -41,4 +42,43 @@ test('says why in one sentence, without the name of the node', () => {
   const why = 'node:sum: no v1.2 of e.g. ledger.ts. Ask Ann.';
   show(new Map([['1', { attempt: 3, lastFailure: why }]]), null);
   expect(lines).toEqual(['… attempt 3, after: no v1.2 of e.g. ledger.ts']);
+});
+
+test('names the work of a node by the node and its item, not by its data', () => {
+  const each = { kind: 'each', name: 'measure', body: { kind: 'run' } };
+  const graph = { start: 'measure', nodes: [each] };
+  const state = begun(config());
+  const definition = { ...state.config.definition, graph: graph as never };
+  const view = viewOf(
+    { ...state, config: { ...state.config, definition } },
+    {
+      inFlight: new Map([
+        [
+          1,
+          {
+            activity: 'runTool',
+            activityId: '1',
+            summary: 'node:measure tools.  (The',
+            input: {},
+            at: 0,
+            call: {
+              id: 'node_measure_1_4',
+              name: 'node:measure',
+              arguments: JSON.stringify({ item: 'tools.\n\n(The' }),
+              digest: '',
+            },
+          },
+        ],
+      ]),
+    },
+  );
+  const lines: string[] = [];
+  const lastFailure = 'node:measure: too long: tools.\n\n(The';
+  createAttemptLines({ line: (text) => lines.push(text) })(
+    new Map([['1', { attempt: 3, lastFailure }]]),
+    view,
+  );
+  expect(lines).toEqual(['… node measure, item 5: attempt 3, after: too long: tools']);
+  const work = { activities: new Map(), workflowDueAt: null, workflowFailures: 0 };
+  expect(currentActivity({ view, work }, 2_000)).toBe('node measure, item 5 (2 s)');
 });

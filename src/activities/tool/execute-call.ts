@@ -81,14 +81,17 @@ export async function executeCall(
   if (pinned.effect !== 'once') return denied ?? (await execute(deps, context, execution));
   // An operator can pause or reset an activity, which starts it again despite the retry policy.
   if (context.info.attempt > 1 || execution.input.again) {
-    return { ok: 'unknown', message: `${pinned.name}: an earlier attempt may have taken effect` };
+    return {
+      ok: 'unknown',
+      message: `${shownName(pinned)}: an earlier attempt may have taken effect`,
+    };
   }
   if (denied !== null) return denied;
   try {
     return await execute(deps, context, execution);
   } catch (error) {
     if (error instanceof CancelledFailure) throw error;
-    return { ok: 'unknown', message: `${pinned.name}: ${normalizeError(error).message}` };
+    return { ok: 'unknown', message: `${shownName(pinned)}: ${normalizeError(error).message}` };
   }
 }
 
@@ -103,7 +106,10 @@ export function deniedResult(
   if (verdict === null) return null;
   const isUnsure = info.attempt > 1 && pinned.effect !== 'read' && !input.judge;
   const doubt = isUnsure ? '; an earlier attempt may have taken effect' : '';
-  return failed('denied', `${pinned.name} was not executed: ${redactMessage(verdict.why)}${doubt}`);
+  return failed(
+    'denied',
+    `${shownName(pinned)} was not executed: ${redactMessage(verdict.why)}${doubt}`,
+  );
 }
 
 async function execute(
@@ -233,8 +239,14 @@ async function readReturned(
 }
 
 /** The result of a call that has or may have taken effect, for a person to decide. */
-function unknownResult({ name }: ToolDefinition, message: string): RunToolResult {
-  return { ok: 'unknown', message: `${name}: ${message}` };
+function unknownResult(tool: ToolDefinition, message: string): RunToolResult {
+  return { ok: 'unknown', message: `${shownName(tool)}: ${message}` };
+}
+
+/** Returns the name of a tool as people see it, or of the node whose work it is. */
+function shownName(tool: ToolDefinition): string {
+  const node = nodeOfCall(tool);
+  return node === null ? tool.name : `node ${node}`;
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { Client } from '@temporalio/client';
 import { isIdle } from '../../client/below.js';
 import { itemsText } from '../../core/graph/items.js';
+import type { AgentDefinition } from '../../core/definition/definition.js';
 import { presentRequest } from '../../core/requests/presentation.js';
 import { planProgress } from '../../core/run/details.js';
 import type { RunState } from '../../core/state/state.js';
@@ -11,6 +12,7 @@ import {
   currentStep,
   itemProgress,
   nodeOfCall,
+  nodeWorkName,
   stepOfLimit,
 } from '../../core/state/turn-definition.js';
 import { type InFlight, type Projection, visitKey, waitingFor } from '../../history/projection.js';
@@ -75,7 +77,7 @@ export function liveLine(
     ...nodeTexts(state).map((text) => paint.cyan(text)),
     ...(isWaiting
       ? waits.map((text) => paint.yellow(text))
-      : [...doing(inFlight, state.config.definition.model), elapsed(view, inFlight, now)]),
+      : [...doing(inFlight, state.config.definition), elapsed(view, inFlight, now)]),
     ...attemptTexts(attempted).map((text) => paint.yellow(`${isWaiting ? 'notice: ' : ''}${text}`)),
     ...(state.paused && inFlight.length > 0 ? [paint.yellow('pausing after this')] : []),
     ...queued(state.inbox.waiting.length),
@@ -154,10 +156,10 @@ function stepText(state: Projection['state']): string {
 }
 
 /** Returns what is in flight. The name of the node says what its own work is. */
-function doing(all: readonly InFlight[], model: string): readonly string[] {
+function doing(all: readonly InFlight[], definition: AgentDefinition): readonly string[] {
   const inFlight = all.filter(({ call }) => call === null || nodeOfCall(call) === null);
   if (inFlight.length === 0) return [];
-  const names = inFlight.map((one) => workName(one, model));
+  const names = inFlight.map((one) => workName(one, definition));
   return [
     names.length === 1
       ? names.join('')
@@ -165,8 +167,12 @@ function doing(all: readonly InFlight[], model: string): readonly string[] {
   ];
 }
 
-function workName({ call, activity, summary, input }: InFlight, model: string): string {
-  if (call !== null) return callSummary(call);
+function workName(
+  { call, activity, summary, input }: InFlight,
+  definition: AgentDefinition | undefined,
+): string {
+  const model = definition?.model ?? '';
+  if (call !== null) return visible(nodeWorkName(definition, call) ?? callSummary(call));
   if (activity === 'archiveMessages') return 'archiving older messages';
   if (activity === 'checkBlob') return 'waiting for the blob store';
   if (activity !== 'callModel') return visible(summary || activity);
@@ -284,7 +290,7 @@ export function createAttemptLines(
 ): (attempts: ReadonlyMap<string, Attempt>, view: Projection | null) => void {
   const shown = new Map<string, number>();
   return (attempts, view) => {
-    const model = view?.state?.config.definition.model ?? '';
+    const definition = view?.state?.config.definition;
     const works = new Map([...(view?.inFlight.values() ?? [])].map((one) => [one.activityId, one]));
     const lines = new Map<string, string[]>();
     for (const [activity, attempt] of attempts) {
@@ -292,7 +298,7 @@ export function createAttemptLines(
       shown.set(activity, attempt.attempt);
       const work = works.get(activity);
       const text = attemptText(attempt);
-      lines.set(text, [...(lines.get(text) ?? []), ...(work ? [workName(work, model)] : [])]);
+      lines.set(text, [...(lines.get(text) ?? []), ...(work ? [workName(work, definition)] : [])]);
     }
     for (const [text, names] of lines) {
       screen.line(`… ${names.length === 0 ? '' : `${visible(names.join(', '))}: `}${text}`);

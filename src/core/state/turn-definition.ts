@@ -43,6 +43,20 @@ export function itemOfCall(
   return Number(id.slice(id.lastIndexOf('_') + 1)) + 1;
 }
 
+/**
+ * Returns the work of a node as people see it, such as `node sum` or, for an item of an `each`, `node sum, item
+ * 2`; null for a tool call.
+ */
+export function nodeWorkName(
+  definition: Pick<AgentDefinition, 'graph'> | undefined,
+  call: { readonly id: string; readonly name: string },
+): string | null {
+  const node = nodeOfCall(call);
+  if (node === null) return null;
+  const item = definition === undefined ? null : itemOfCall(definition, call);
+  return item === null ? `node ${node}` : `node ${node}, item ${item}`;
+}
+
 /** Returns the node with this name; undefined if there is none. */
 export function findNode(graph: GraphDefinition, name: string): GraphNode | undefined {
   return graph.nodes.find((node) => node.name === name);
