@@ -127,7 +127,7 @@ function nodeStepLines(step: PlacedNodeStep, paint: Palette): readonly string[] 
 /** Formats calls, each with its result, for reading. */
 export function pairLines(pairs: readonly CallPair[], options: DialogueOptions): readonly string[] {
   return pairs.flatMap(({ call, result, n, turn, step, at }) => [
-    options.paint.bold([`#${n}`, `turn ${turn}`, `step ${step}`, formatTime(at)].join(' · ')),
+    options.paint.bold([`#${n}`, `turn ${turn}`, ...stepOf(step), formatTime(at)].join(' · ')),
     ...callLines(call, options).map((line) => `${INDENT}${line}`),
     ...resultLines(result, options).map((line) => `${INDENT}${line}`),
     '',
@@ -168,10 +168,15 @@ function resultLines(result: CallPair['result'], options: DialogueOptions): read
   return [head, ...body(result, options)];
 }
 
+/** Returns the step; nothing for a message of a graph that no step of a model has made. */
+function stepOf(step: number): readonly string[] {
+  return step > 0 ? [`step ${step}`] : [];
+}
+
 function header(message: Message, names: ReadonlyMap<string, string>): string {
   const { n, at, turn, step } = message;
   const parts = [`#${n} ${speaker(message, names)}`, `turn ${turn}`];
-  if (message.role !== 'user') parts.push(`step ${step}`);
+  if (message.role !== 'user') parts.push(...stepOf(step));
   return [...parts, formatTime(at)].join(' · ');
 }
 
