@@ -3,7 +3,7 @@ import { InputError, NoRunError, ResultLostError } from '../core/errors.js';
 import { type StateStatus, finalOutcome, runStatus } from '../core/run/status.js';
 import { type CancelRequest, type RunStatus, isOpenStatus } from '../core/state/status.js';
 import type { RunState } from '../core/state/state.js';
-import { visible } from '../core/state/summaries.js';
+import { actorText, visible } from '../core/state/summaries.js';
 import { getOutcome, nothingSpent } from '../core/state/turn.js';
 import { blocks } from '../core/state/work.js';
 import { isObject } from '../core/text/json.js';
@@ -126,7 +126,7 @@ function namesOf({
 const STUCK_FAILURES = 2;
 
 function cancelingText({ by }: Partial<CancelRequest> = {}): string {
-  const who = by === undefined ? '' : ` by ${visible(by)}`;
+  const who = by === undefined ? '' : ` by ${actorText({ by })}`;
   return `a cancel is requested${who}; the run ends when a worker carries it out`;
 }
 

@@ -322,20 +322,23 @@ test('a cancel that waits for a worker says who requested it, and leaves nothing
   expect((await ask(id)).stdout).toContain(` resolve ${id} r1 `);
   await worker.shutdown();
   const place = { address: inject('temporalAddress'), home: rig.home, taskQueue };
-  await runInProcess(cancel, { id, by: 'ann', detach: true }, place);
+  await runInProcess(cancel, { id, by: 'unverified:os-user:ann', detach: true }, place);
   const shown = await statusOf(id);
-  expect(shown).toMatchObject({ pending: [], cancel: { by: 'ann' } });
+  expect(shown).toMatchObject({ pending: [], cancel: { by: 'unverified:os-user:ann' } });
   const { stdout } = await ask(id);
   expect(stdout).toContain(
-    'a cancel is requested by ann; the run ends when a worker carries it out',
+    'a cancel is requested by os-user:ann (not verified); the run ends when a worker carries it out',
   );
   expect(stdout.match(/npx perdure \w+/g)).toEqual(['npx perdure attach']);
   const deciding = runInProcess(resolve, { id, call: 'r1', as: 'retry' }, place);
   await expect(deciding).rejects.toThrow('got r1; its cancel is requested');
   await rig.worker([agent], { taskQueue, models: { m: model } });
   await rig.end(handle);
-  expect(await statusOf(id)).toMatchObject({ reason: 'cancelled', cancel: { by: 'ann' } });
-  expect((await ask(id)).stdout).toMatch(/^canceled +\S+ +by ann$/m);
+  expect(await statusOf(id)).toMatchObject({
+    reason: 'cancelled',
+    cancel: { by: 'unverified:os-user:ann' },
+  });
+  expect((await ask(id)).stdout).toMatch(/^canceled +\S+ +by os-user:ann \(not verified\)$/m);
 });
 
 describe('a workflow that is not a run', () => {
