@@ -198,6 +198,11 @@ describe('schedule', () => {
       '--overlap <policy>',
     ],
     ['a bad duration', ['x', '--agent', 'files', '--every', 'often'], 'such as 30s, "90 min", 2h'],
+    [
+      'a duration without a unit',
+      ['x', '--agent', 'files', '--every', '2'],
+      'Expected a duration with its unit, got 2; write for example 2s or 2m.',
+    ],
     ['a bad tag', ['x', '--agent', 'files', '--every', 'hour', '--tag', ''], '--tag: expected'],
     [
       'a bad limit',

@@ -46,10 +46,20 @@ export function parseNodeVisit(text: string): NodeVisit {
 export function parseDurationOption(text: string): number {
   const ms = parseDuration(text);
   if (ms !== null) return ms;
+  assertUnit(text);
   const unit = UNIT_OF[text.trim().toLowerCase().replace(/^@/, '')];
   const meant = unit === undefined ? '' : ` for "${text.trim()}", write ${unit}.`;
   throw new InvalidArgumentError(
     `Expected a duration of at most 36500 days, such as 30s, "90 min", 2h, or "3 days"${meant === '' ? '.' : `;${meant}`}`,
+  );
+}
+
+/** Throws an `InvalidArgumentError` for a number without a unit. `before`: what precedes it in the option. */
+function assertUnit(text: string, before = ''): void {
+  const given = text.trim();
+  if (!/^\d+(?:\.\d+)?$/.test(given)) return;
+  throw new InvalidArgumentError(
+    `Expected a duration with its unit, got ${given}; write for example ${before}${given}s or ${before}${given}m.`,
   );
 }
 
@@ -145,11 +155,7 @@ function collectNamed(text: string, before: Limits, orNone: string): Limits {
 /** Returns a number, or null for `none`. Throws an `InvalidArgumentError` for anything else. */
 function limitValue(name: LimitName, given: string, orNone: string): number | null {
   if (given === 'none') return null;
-  if (LIMITS[name] === 'time' && /^\d+(?:\.\d+)?$/.test(given)) {
-    throw new InvalidArgumentError(
-      `Expected a duration with its unit, got ${given}; write for example ${limitWord(name)}=${given}s or ${limitWord(name)}=${given}m.`,
-    );
-  }
+  if (LIMITS[name] === 'time') assertUnit(given, `${limitWord(name)}=`);
   const value = (LIMITS[name] === 'time' ? readDuration(given) : null) ?? Number(given);
   if (checkLimits({ [name]: value }, 'limits') === null) return value;
   if (checkRecordedLimits({ [name]: value }, 'limits') === null) {
