@@ -54,7 +54,9 @@ describe('the command fork', () => {
     expect(beyond.stderr).toContain('--at: expected at most 2');
     const noGraph = await perdure('fork', source, '--node', 'judge#2');
     expect(noGraph.code).toBe(2);
-    expect(noGraph.stderr).toContain('--node: the run has no graph');
+    expect(noGraph.stderr).toContain(
+      '--node: the run has no graph; give the number of a message with --at',
+    );
     const empty = await perdure('fork', source);
     expect(empty.code).toBe(2);
     expect(empty.stderr).toContain(

@@ -329,9 +329,10 @@ async function startFork(
     return await forkRun(client, handle.id, given, await context.stores());
   } catch (error) {
     if (error instanceof InputError) {
-      throw new UsageError(inFlags(error.message.replace(/^fork\.at(\.\w+)?:/, flag)), {
-        cause: error,
-      });
+      const text = error.message
+        .replace(/^fork\.at(\.\w+)?:/, flag)
+        .replace(/give the number of a message$/, '$& with --at');
+      throw new UsageError(inFlags(text), { cause: error });
     }
     if (!(error instanceof IdTakenError)) throw error;
     throw await idTakenError(context, { id: id ?? '', taskQueue: handle.taskQueue }, error);
