@@ -179,3 +179,13 @@ test.each([
     expect(desk.done).toEqual(['refund']);
   },
 );
+
+test('without a worker, the command says that nothing can be undone', async () => {
+  desk.script(['Hello.']);
+  const handle = await desk.rig.start({ agent: 'clerk', message: 'go', open: true });
+  await desk.statusWhere(handle, (now) => now.status === 'waiting_message');
+  await desk.rig.stopWorkers();
+  const { workflowId: id } = handle;
+  await expect(type(undo, { id })).rejects.toThrow(/^call: nothing can be undone$/);
+  await handle.terminate();
+});

@@ -1,11 +1,13 @@
 import { toRunStatus } from '../../client/status.js';
 import { RefusedError } from '../../core/errors.js';
 import { isUndoing } from '../../core/requests/undo-text.js';
+import { undoProblem } from '../../core/state/undo-problem.js';
 import type { Undoable } from '../../core/state/undo.js';
 import { visible, visibleMessage } from '../../core/state/summaries.js';
 import type { Request } from '../../core/transcript/request.js';
 import { followSegments } from '../../history/follow-history.js';
 import { type RunReading, readRun } from '../../history/read-run.js';
+import { hasLiveWorker } from '../../temporal/pollers.js';
 import { requestUndo } from '../../updates/decide.js';
 import { type CliContext, type Command, EXIT } from '../context.js';
 import { deciderName } from '../input/option-parsers.js';
@@ -36,6 +38,7 @@ export const undo: Command<UndoOptions> = {
     const actor = deciderName(by);
     const opened = await requireOpenRun(context, named);
     const { id } = opened.run;
+    await requireUndoable(opened, call);
     // The undo itself also needs a worker, and a worker in this process would end before it. One that
     // follows the run may end it first.
     await requireWorker(context, opened, 'undo', { follows: false });
@@ -60,6 +63,16 @@ export const undo: Command<UndoOptions> = {
     return state === 'failed' || state === 'denied' ? EXIT.failed : EXIT.completed;
   },
 };
+
+/** Throws an error that says why a call cannot be undone, if no worker is there that would say so. */
+async function requireUndoable(
+  { client, run: { view, taskQueue } }: OpenedRun,
+  call: string | undefined,
+): Promise<void> {
+  const problem = view.state === null ? null : undoProblem(view.state, call, Date.now());
+  if (problem === null || (await hasLiveWorker(client, taskQueue))) return;
+  throw new RefusedError(problem);
+}
 
 /** Adds the command that shows the request for whose decision an earlier undo waits. */
 async function namingRequest(
