@@ -323,7 +323,7 @@ test('close says that a task run ends with its turn, and how to follow it', asyn
   const { id, handle } = await orphan();
   await expect(decide(close, { id })).rejects.toThrow(
     new RegExp(
-      `^id: expected an open run, got ${id}, a task run, which ends with its turn; follow it with: .* attach ${id} `,
+      `^id: expected an open run, got ${id}, a task run, which ends with its turn; follow it with: .* attach ${id} .*; or cancel it with: .* cancel ${id} `,
     ),
   );
   await handle.terminate();

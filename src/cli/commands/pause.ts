@@ -246,8 +246,9 @@ export const close: Command<{ readonly id: string; readonly by?: string }> = {
     const { id } = run;
     if (run.view.input?.open !== true) {
       const follow = await nextCommandFor(context, run, ['attach', id]);
+      const end = await nextCommandFor(context, run, ['cancel', id]);
       throw new UsageError(
-        `id: expected an open run, got ${visible(id)}, a task run, which ends with its turn; follow it with: ${follow}`,
+        `id: expected an open run, got ${visible(id)}, a task run, which ends with its turn; follow it with: ${follow}; or cancel it with: ${end}`,
       );
     }
     const wasClosing = run.view.state?.ending === 'closed';
