@@ -1,4 +1,5 @@
 import type { Client } from '@temporalio/client';
+import { RefusedError } from '../../core/errors.js';
 import { isLoaded } from '../../core/rules/limits.js';
 import { visible } from '../../core/state/summaries.js';
 import { nextTarget } from '../../history/follow-history.js';
@@ -6,9 +7,15 @@ import { endOfRun } from '../../history/pending-work.js';
 import { readRun } from '../../history/read-run.js';
 import { resumeRun } from '../../updates/decide.js';
 import { statusQuery } from '../../workflows/messages/definitions.js';
-import type { CliContext } from '../context.js';
+import { type CliContext, CommandError } from '../context.js';
 import { osUser } from '../input/option-parsers.js';
-import { type OpenedRun, agentLack, requireWorker, startHint } from '../open-run.js';
+import {
+  type OpenedRun,
+  agentLack,
+  requireOpenRun,
+  requireWorker,
+  startHint,
+} from '../open-run.js';
 import { type Hosting, catchInterrupt, createHosting } from './hosting.js';
 import { lackedRuns } from './lacked-runs.js';
 
@@ -47,7 +54,9 @@ export async function withWorker<T>(
   try {
     await hosting.ensure();
     const start = hosting.isHosting ? await startHint(context, opened.run) : null;
-    const receipt = await send(start);
+    const receipt = await send(start).catch(async (error: unknown) => {
+      throw await namingEnd(context, opened, error);
+    });
     // A paused run makes no progress anyway until it is resumed.
     const isPaused = decision === 'pause' || (view.state.paused && decision !== 'resume');
     const isLeft = start !== null && !isIdle && !isPaused && (await hosting.isAlone());
@@ -62,6 +71,20 @@ export async function withWorker<T>(
   } finally {
     await hosting.stop();
   }
+}
+
+/** Returns the error that says how and when a run has ended, in place of one that says only that it has. */
+async function namingEnd(
+  context: CliContext,
+  { run }: OpenedRun,
+  error: unknown,
+): Promise<unknown> {
+  const hasReason = RefusedError.isInstance(error) && error.reason === 'run_ended';
+  if (!hasReason) return error;
+  return await requireOpenRun(context, run.id).then(
+    () => error,
+    (ended: unknown) => (ended instanceof CommandError ? ended : error),
+  );
 }
 
 /** Returns whether a run has ended with a decision that left it nothing to execute. */
