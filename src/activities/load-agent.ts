@@ -23,7 +23,7 @@ import { redactMessage } from '../secrets/redact.js';
 import type { BlobStore } from '../storage/blob-store.js';
 import { storeContext } from '../storage/owned-text.js';
 import { normalizeError } from '../tools/result/plain.js';
-import { nearestFirst } from '../validation/check-options.js';
+import { namesHint } from '../validation/near-names.js';
 import { type KnownTools, ruleFindings } from '../validation/rule-names.js';
 import { modelsOf } from './model/fallback.js';
 import type { ResolvedModel } from '../models/model-catalog.js';
@@ -137,8 +137,6 @@ function warnOf({ name }: McpServer, text: string): void {
 
 /** Maximum characters of a context that may be sent with every call while the store is down. */
 const INLINE_CHARACTERS = 16_000;
-/** Number of agent names that an error suggests. */
-const NEAREST = 3;
 
 /**
  * Returns everything that a run pins at its start. Throws `AgentUnknown` if another worker may have
@@ -352,11 +350,8 @@ function unknownAgent(
   { agent, blocked }: LoadAgentInput,
   known: readonly string[],
 ): ApplicationFailure {
-  const nearest = nearestFirst(agent, known).slice(0, NEAREST);
-  const others = known.length > nearest.length ? ', …' : '';
-  const list = nearest.length === 0 ? 'it has none' : `nearest: ${nearest.join(', ')}${others}`;
   const message =
-    `agent: expected an agent of ${THIS_WORKER}, got ${show(agent)} (${list}); start a worker that ` +
+    `agent: expected an agent of ${THIS_WORKER}, got ${show(agent)} (${namesHint(agent, known)}); start a worker that ` +
     // As much as a line of the command shows.
     'has it, correct the name, or give each project its own taskQueue';
   return problemFailure(

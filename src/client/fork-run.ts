@@ -31,6 +31,7 @@ import {
   startRun,
 } from '../updates/start.js';
 import { fieldsProblem, nearestFirst, requiredFields } from '../validation/check-options.js';
+import { namesHint } from '../validation/near-names.js';
 import { claimAttachments } from './attach.js';
 import { nameRun } from './run-ids.js';
 
@@ -250,9 +251,7 @@ function limitsProblem(agent: KnownAgent, given: LimitOptions | undefined): stri
 
 /** Returns the text about an agent that its owner lacks, with the nearest names and without a fix. */
 function unknownAgent(agent: string, names: readonly string[], owner: string): string {
-  const nearest = nearestFirst(agent, names).slice(0, NEAREST).map(visible);
-  const hint = nearest.length === 0 ? 'it has none' : `nearest: ${nearest.join(', ')}`;
-  return `agent: expected an agent of ${owner}, got ${show(agent)} (${hint})`;
+  return `agent: expected an agent of ${owner}, got ${show(agent)} (${namesHint(agent, names.map(visible))})`;
 }
 
 /** Returns why no worker on the task queue can start the agent; null if one may. */

@@ -53,13 +53,13 @@ async function startedRuns(): Promise<number> {
 }
 
 const unknown =
-  'agent: expected an agent of the configuration, got "dsek" (nearest: desk, guide); correct the name, or add the agent';
+  'agent: expected an agent of the configuration, got "dsek" (nearest: desk); correct the name, or add the agent';
 
 describe('the command', () => {
   test('refuses a misspelled agent and suggests the nearest name, even with --detach, and starts nothing', async () => {
     const nobody = ['--address', address, '--task-queue', `nobody-${randomUUID()}`];
     expect(await refused('run', 'dsek', 'hi', '--config', config, ...nobody)).toContain(unknown);
-    const elsewhere = `agent: expected an agent of the worker on task queue "${rig.taskQueue}", got "dsek" (nearest: desk, guide)`;
+    const elsewhere = `agent: expected an agent of the worker on task queue "${rig.taskQueue}", got "dsek" (nearest: desk)`;
     expect(await refused('run', 'dsek', 'hi', '--config', config)).toContain(elsewhere);
     expect(await refused('run', 'dsek', 'hi', '--detach', '--config', config)).toContain(elsewhere);
     expect(await startedRuns()).toBe(0);
