@@ -11,9 +11,6 @@ import { send } from '../../src/cli/commands/send.js';
 import { status } from '../../src/cli/commands/status.js';
 import { transcript } from '../../src/cli/commands/transcript.js';
 import type { Command } from '../../src/cli/context.js';
-import { withWorker } from '../../src/cli/hosting/with-worker.js';
-import { requireOpenRun } from '../../src/cli/open-run.js';
-import { pauseRun } from '../../src/updates/decide.js';
 import { askRun } from '../../src/updates/ask.js';
 import type { RunStatus } from '../../src/core/state/status.js';
 import type { Model } from '../../src/models/model.js';
@@ -400,25 +397,4 @@ test('an unknown id exits with code 1, and cannot move the cursor', async () => 
     expect(end.stderr).toContain('there is no run "no\\u001b[2Jbody"');
     expect(end.code).toBe(1);
   }
-});
-
-test('a command whose run ends before the decision arrives says how it has ended', async () => {
-  const handle = await rig.start({ agent: 'a', message: 'x', open: true });
-  const { workflowId: id } = handle;
-  await untilStatus(handle, 'waiting_message');
-  const late: Command<{ readonly id: string }> = {
-    run: async (context) => {
-      const opened = await requireOpenRun(context, id);
-      await handle.cancel();
-      await handle.result().catch(() => undefined);
-      const send = async (): Promise<void> => await pauseRun(opened.client, id);
-      await withWorker(context, opened, { decision: 'pause', send });
-      return 0;
-    },
-  };
-  const { home, taskQueue } = rig;
-  const running = runInProcess(late, { id }, { address, home, taskQueue });
-  await expect(running).rejects.toThrow(
-    new RegExp(`^run ${id} has ended: cancelled, .* ago\\. See: .* status ${id} `),
-  );
 });

@@ -165,7 +165,7 @@ describe('an agent of a worker of the own, without a configuration', () => {
   const reporter = defineAgent({ name: 'reporter', instructions: 'x', model: 'm' });
   const models = { m: { call: async () => replyText('all is well') } };
   const lacks = (queue: string, name: string): string =>
-    `agent: expected an agent of the worker on task queue "${queue}", got "${name}" (nearest: reporter); ` +
+    `agent: expected an agent of the worker on task queue "${queue}", got "${name}" (it has: reporter); ` +
     'correct the name, or start a worker that has it';
 
   async function on(taskQueue: string, ...args: readonly string[]): Promise<CommandEnd> {
@@ -204,7 +204,7 @@ describe('an agent of a worker of the own, without a configuration', () => {
     const hosted = await on(queue, 'run', 'reporter', 'hi');
     expect(hosted.code).toBe(2);
     expect(hosted.stderr).toContain(
-      `got "reporter" (nearest: files); correct the name, or add the agent; if a worker of your own has it, give the task queue of that worker with --task-queue, or start it on task queue "${queue}" first`,
+      `got "reporter" (it has: files); correct the name, or add the agent; if a worker of your own has it, give the task queue of that worker with --task-queue, or start it on task queue "${queue}" first`,
     );
     const detached = await on(queue, 'run', 'reporter', 'hi', '--detach');
     expect(detached.code).toBe(1);
