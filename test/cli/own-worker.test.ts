@@ -165,7 +165,7 @@ describe('an agent of a worker of the own, without a configuration', () => {
   const reporter = defineAgent({ name: 'reporter', instructions: 'x', model: 'm' });
   const models = { m: { call: async () => replyText('all is well') } };
   const lacks = (queue: string, name: string): string =>
-    `agent: expected an agent of the worker on task queue "${queue}", got "${name}" (it has: reporter); ` +
+    `agent: expected an agent of the worker on task queue "${queue}", got "${name}" (${name === 'files' ? 'it has' : 'nearest'}: reporter); ` +
     'correct the name, or start a worker that has it';
 
   async function on(taskQueue: string, ...args: readonly string[]): Promise<CommandEnd> {
