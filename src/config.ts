@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Agent } from './agents/agent.js';
-import { isAgent, assertRuleNames, assertRules, requestOptions } from './agents/options.js';
+import { givenAgent } from './agents/given-agent.js';
+import { assertRuleNames, assertRules, requestOptions } from './agents/options.js';
 import { withCalled } from './agents/agent-definition.js';
 import type { RequestOptions } from './agents/agent-parts.js';
 import { InputError } from './core/errors.js';
@@ -284,7 +285,7 @@ function assertOneBudgetEach(budgets: readonly SharedBudget[]): void {
 }
 
 const configOptions = z.strictObject({
-  agents: uniquelyNamed(expected<Agent>('an agent; make it with defineAgent({…})', isAgent)),
+  agents: uniquelyNamed(givenAgent),
   models: z.looseObject({}).optional(),
   taskQueue: z.string().optional(),
   address: z.string().optional(),

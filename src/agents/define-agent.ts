@@ -12,7 +12,8 @@ import { createToolRegistry, type ToolRegistry, type Tool } from '../tools/tool.
 import { nearestFirst } from '../validation/check-options.js';
 import { answerContract, createRememberer, createRetriever } from './agent-parts.js';
 import type { Agent, AgentOptions, CalledAgent } from './agent.js';
-import { assertRuleNames, assertAgentOptions, isAgent, isTemplate } from './options.js';
+import { calledEntry } from './given-agent.js';
+import { assertRuleNames, assertAgentOptions, isTemplate } from './options.js';
 import { refuseCatalog } from './agent-definition.js';
 import { toLimits } from '../core/input/limits.js';
 import { namedPrompts, type NamedPrompt, type PromptTable } from './prompts.js';
@@ -42,7 +43,7 @@ export function defineAgent<
 >(options: AgentOptions<Output, Prompts, Args>): Agent<Output, Prompts, TemplateArgs<Args>> {
   assertAgentOptions(options);
   const { name, instructions, output, retrieve, remember } = options;
-  const called = (options.agents ?? []).map((entry) => (isAgent(entry) ? { agent: entry } : entry));
+  const called = (options.agents ?? []).map(calledEntry);
   const tools = registryOf(name, [
     ...(options.tools ?? []),
     ...called.map((entry) => callingTool(name, entry)),

@@ -10,7 +10,7 @@ import {
 } from '../core/input/turn-settings.js';
 import { COMPACTION } from '../core/rules/compaction.js';
 import { isObject, isTooDeep } from '../core/text/json.js';
-import { MAX_DURABLE_MS, show } from '../core/text/text.js';
+import { MAX_DURABLE_MS } from '../core/text/text.js';
 import type { McpServer } from '../mcp/mcp-server.js';
 import type { Template } from '../prompts/template.js';
 import { isTool } from '../tools/tool.js';
@@ -31,6 +31,7 @@ import type {
   RetrieveOptions,
 } from './agent-parts.js';
 import type { Agent, AgentOptions, CalledAgent } from './agent.js';
+import { calledEntry, givenAgent, isMcpServer } from './given-agent.js';
 import type { PromptOptions } from './prompts.js';
 
 /** The parts of an agent that rules can be about. */
@@ -225,7 +226,7 @@ const agentName = z
 const share = z.number().gt(0).lt(1);
 
 const calledAgent = z.strictObject({
-  agent: expected<Agent>('an agent; make it with defineAgent({…})', isAgent),
+  agent: givenAgent,
   as: z.string().optional(),
   description: z.string().optional(),
   parentClose: z.enum(['terminate', 'request_cancel', 'abandon']).optional(),
@@ -311,7 +312,7 @@ const agentOptions = z.strictObject({
     expectedHidden<McpServer>('an MCP server; make it with mcpServer({…})', isMcpServer),
   ).optional(),
   agents: z
-    .array(z.preprocess((given) => (isAgent(given) ? { agent: given } : given), calledAgent))
+    .array(z.preprocess((given: Agent | CalledAgent) => calledEntry(given), calledAgent))
     .optional(),
   forkFrom: z.array(agentName).optional(),
   description: z.string().optional(),
@@ -351,24 +352,7 @@ export function assertAgentOptions(options: Pick<AgentOptions, 'name' | 'limits'
   assertRules(options.rules, `agent "${options.name}"`);
 }
 
-/** Whether a value was made by `defineAgent`. */
-export function isAgent(value: unknown): value is Agent {
-  return isObject(value) && isObject(value['tools']) && 'names' in value['tools'];
-}
-
-/** Throws an `InputError` for anything but an agent, such as its name. */
-export function assertAgent(agent: unknown): void {
-  if (isAgent(agent)) return;
-  throw new InputError(
-    `agent: expected an agent, got ${show(agent)}; make it with defineAgent({…}) or defineGraph({…})`,
-  );
-}
-
 /** Whether instructions are a template and not a string. */
 export function isTemplate(instructions: unknown): instructions is Template {
   return isObject(instructions) && 'args' in instructions;
-}
-
-function isMcpServer(value: unknown): boolean {
-  return isObject(value) && 'connectMs' in value;
 }

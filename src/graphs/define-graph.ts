@@ -1,8 +1,8 @@
 import type { z } from 'zod';
 import type { AnswerContract } from '../agents/agent-parts.js';
-import type { Agent, AgentOptions, CalledAgent, NodeFunction } from '../agents/agent.js';
+import type { Agent, AgentOptions, NodeFunction } from '../agents/agent.js';
 import { callingTool, defineAgent } from '../agents/define-agent.js';
-import { isAgent } from '../agents/options.js';
+import { assertAgent, calledEntry } from '../agents/given-agent.js';
 import type { GraphDefinition } from '../core/definition/graph-definition.js';
 import { type GraphNode, callsModel } from '../core/definition/node-kinds.js';
 import type { PlanNode } from '../core/definition/node-data.js';
@@ -240,9 +240,10 @@ function calledAgents({ name, agents = [] }: Pick<GraphOptions, 'name' | 'agents
   if (!Array.isArray(agents)) {
     throw new InputError(`graph "${name}": agents: expected a list of agents, got ${show(agents)}`);
   }
-  const entries = agents.map((entry: Agent | CalledAgent) =>
-    isAgent(entry) ? { agent: entry } : entry,
-  );
+  const entries = agents.map(calledEntry);
+  for (const [index, { agent }] of entries.entries()) {
+    assertAgent(agent, `graph "${name}": agents[${index}]`);
+  }
   return {
     agents: entries.map(({ agent }) => agent),
     tools: entries.map((entry) => callingTool(name, entry)),

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { AnswerContract } from '../agents/agent-parts.js';
 import type { Agent, NodeFunction, NodeResult } from '../agents/agent.js';
-import { isAgent } from '../agents/options.js';
+import { isAgent, notAnAgent } from '../agents/given-agent.js';
 import type { NodeKind } from '../core/definition/node-kinds.js';
 import { type Json, isObject } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
@@ -75,9 +75,12 @@ export const authorFunction = expected<AuthorFunction>(
   'a function',
   (value) => typeof value === 'function',
 );
-export const agentName = expected<string | Agent>(
-  'the name of an agent or an agent',
+export const agentName: z.ZodType<string | Agent> = z.custom<string | Agent>(
   (value) => isAgent(value) || (typeof value === 'string' && /^[\w.-]{1,64}$/.test(value)),
+  {
+    error: ({ input }) => notAnAgent(input) ?? 'expected the name of an agent or an agent',
+    abort: true,
+  },
 );
 export const toolName = expected<string | Tool>(
   'the name of a tool or a tool; make it with defineTool({…})',

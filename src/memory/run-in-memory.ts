@@ -1,7 +1,7 @@
 import type { Agent } from '../agents/agent.js';
 import { needsModel, withCalled } from '../agents/agent-definition.js';
 import type { RequestOptions } from '../agents/agent-parts.js';
-import { assertAgent } from '../agents/options.js';
+import { assertAgent } from '../agents/given-agent.js';
 import type { StartOptions } from '../client/client-types.js';
 import { openClient } from '../client/create-client.js';
 import { InputError } from '../core/errors.js';

@@ -1,5 +1,5 @@
 import type { Agent } from '../agents/agent.js';
-import { assertAgent } from '../agents/options.js';
+import { assertAgent } from '../agents/given-agent.js';
 import type { Limits } from '../core/definition/definition.js';
 import { InputError } from '../core/errors.js';
 import { isForked } from '../core/guards/recorded.js';

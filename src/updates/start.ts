@@ -237,6 +237,11 @@ export function agentName(agent: AgentLike<unknown>): string {
   if (typeof agent === 'string') return agent;
   const given: unknown = agent;
   if (isObject(given) && typeof given['name'] === 'string') return given['name'];
+  if (isObject(given) && typeof given['wire'] === 'function') {
+    throw new InputError(
+      'agent: expected an agent or the name of one, got a graph whose exits are not wired; call .wire({ start, edges }) on it',
+    );
+  }
   throw new InputError(`agent: expected an agent or the name of one, got ${show(given)}`);
 }
 

@@ -22,6 +22,22 @@ function call(name: string, ...given: readonly unknown[]): unknown {
   return Reflect.apply(definition, undefined, given);
 }
 
+/** What an author may take for an agent. */
+const UNWIRED = graphs.defineGraph({
+  name: 'mail',
+  state: z.object({ text: z.string() }),
+  nodes: ({ run }) => ({ load: run({ run: async () => await Promise.resolve({}) }) }),
+});
+const WIRE =
+  'expected an agent, got a graph whose exits are not wired; call .wire({ start, edges }) on it';
+const LOOK = perdure.defineTool({
+  name: 'look',
+  description: 'Looks.',
+  effect: 'read',
+  input: z.object({}),
+  execute: async () => await Promise.resolve({}),
+});
+
 /** Bad arguments of each function that takes a definition, with the beginning of the message. */
 const CASES: readonly (readonly [string, readonly unknown[], string])[] = [
   ['defineAgent', [undefined], 'agent: '],
@@ -38,6 +54,33 @@ const CASES: readonly (readonly [string, readonly unknown[], string])[] = [
   ],
   ['planAndExecute', [undefined], 'planAndExecute'],
   ['cases', [undefined], 'cases: expected'],
+  ['defineConfig', [{ agents: [UNWIRED] }], `config: agents[0]: ${WIRE}`],
+  [
+    'defineConfig',
+    [{ agents: [LOOK] }],
+    'config: agents[0]: expected an agent, got a tool; give it to an agent: defineAgent({ tools: […] })',
+  ],
+  [
+    'defineConfig',
+    [{ agents: [z.object({})] }],
+    'config: agents[0]: expected an agent, got a zod schema of type "object"; give it to an agent: defineAgent({ output: … })',
+  ],
+  ['defineConfig', [{ agents: [() => 7] }], 'config: agents[0]: expected an agent, got a function'],
+  [
+    'defineAgent',
+    [{ name: 'a', instructions: 'x', agents: [UNWIRED] }],
+    `agent "a": agents[0].agent: ${WIRE}`,
+  ],
+  [
+    'defineAgent',
+    [{ name: 'a', instructions: 'x', agents: [{ agent: LOOK }] }],
+    'agent "a": agents[0].agent: expected an agent, got a tool',
+  ],
+  [
+    'defineGraph',
+    [{ name: 'g', state: z.object({ a: z.string() }), agents: [UNWIRED], nodes: () => ({}) }],
+    `graph "g": agents[0]: ${WIRE}`,
+  ],
   ['defineConfig', [{ agents: [7] }], 'config: agents[0]: expected an agent'],
   ['defineConfig', [{ agents: [], secrets: 'KEY' }], 'config: secrets: expected a list'],
   ['mcpServer', [{ name: 'm', transport: 'tcp' }], 'MCP server "m": transport: expected'],
