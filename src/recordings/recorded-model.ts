@@ -182,7 +182,8 @@ export function candidateModel(model: Model, found: Found): Model {
         found.failure = null;
         return reply;
       } catch (error) {
-        found.failure = error;
+        // A call that its run has canceled did not fail.
+        if (!context.signal.aborted) found.failure = error;
         throw error;
       }
     },

@@ -145,9 +145,9 @@ export async function rerun(recording: Recording, options: RerunOptions = {}): P
   });
   // A run that was open when it was recorded is to wait where it waited then.
   const isOpen = root.endedAt === null && error?.isStuck === true;
-  // What a model did not reply says nothing about what it would do.
+  // What a model did not reply says nothing about what it would do, also where the run ended without it.
   const isFound = found.divergence !== null || found.request !== null;
-  if (error !== null && !isFound && found.failure !== null) throw found.failure;
+  if (!isFound && found.failure !== null) throw found.failure;
   const again = withKeys(withRunIds(recordingOf(run, recording), idOf), keysOf(recording));
   const compared = isSameModel ? 'all' : 'calls';
   const different =

@@ -13,7 +13,15 @@ import {
 } from '../../src/recordings/evaluate.js';
 import { writeRecording } from '../../src/recordings/recording-files.js';
 import { recordingOf } from '../../src/recordings/rerun.js';
-import { approve, replyCall, replyError, replyText, scriptedModel } from '../../src/testing.js';
+import {
+  approve,
+  cancelRun,
+  noDecision,
+  replyCall,
+  replyError,
+  replyText,
+  scriptedModel,
+} from '../../src/testing.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { useSourceBundle } from '../support/memory.js';
 
@@ -371,4 +379,27 @@ describe('an evaluation', () => {
       `cases: expected a readable folder of recordings, got "${empty}", which does not exist`,
     );
   });
+});
+
+test('a failed call of another model is an error, also in a run that was canceled', async () => {
+  const cases = await mkdtemp(join(tmpdir(), 'cases-'));
+  onTestFinished(async () => await rm(cases, { recursive: true }));
+  const run = await playRun(desk, {
+    message: 'Refund order 17',
+    model: { ...scriptedModel([replyCall('refund', { order: 17 })]), price },
+    on: { request: { refund: noDecision() } },
+    at: { '1 hour': cancelRun() },
+  });
+  expect(run.outcome.status).toBe('cancelled');
+  await writeRecording(join(cases, 'canceled.json'), recordingOf(run, { blobs: {} }));
+  const model = {
+    ...scriptedModel([replyError(401, { message: 'No key.', type: 'auth', code: 'auth' })]),
+    price,
+  };
+  const evaluated = await evaluate(cases, { agents: [desk], model });
+  expect(evaluated.cases[0]?.candidates[0]).toMatchObject({
+    run: null,
+    error: expect.stringContaining('No key.'),
+  });
+  expect(evaluated.passed).toBe(false);
 });
