@@ -8,7 +8,8 @@ import {
 import { InputError, RefusedError } from '../core/errors.js';
 import { type Ask, type AskReceipt, otherMessageProblem } from '../core/input/inbox.js';
 import type { RunInput } from '../core/input/input.js';
-import { askProblem } from '../core/run/ask.js';
+import { givenMessageProblem } from '../core/input/named-prompt.js';
+import { ASK_FIELDS, askProblem } from '../core/run/ask.js';
 import { visible } from '../core/state/summaries.js';
 import { wellFormedJson } from '../core/text/json.js';
 import { askUpdate, messageSignal } from '../workflows/messages/definitions.js';
@@ -169,7 +170,7 @@ export async function recordMessage(
  * invalid.
  */
 export function withId(ask: Ask): Ask & { readonly id: string } {
-  const problem = askProblem(ask);
+  const problem = givenMessageProblem({ ...ask }, ASK_FIELDS) ?? askProblem(ask);
   if (problem !== null) throw new InputError(problem);
   return wellFormedJson({ ...ask, id: ask.id ?? randomUUID() });
 }

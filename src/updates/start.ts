@@ -13,8 +13,9 @@ import { IdTakenError, InputError, NotDeliveredError } from '../core/errors.js';
 import type { ClientTool } from '../core/definition/tool-definition.js';
 import { clientToolsProblem } from '../core/input/client-tools.js';
 import type { ForkInput } from '../core/input/fork-input.js';
-import { type RunInput, isProblem, parseRunInput } from '../core/input/input.js';
+import { INPUT_FIELDS, type RunInput, isProblem, parseRunInput } from '../core/input/input.js';
 import { checkLimits, toLimits } from '../core/input/limits.js';
+import { givenMessageProblem } from '../core/input/named-prompt.js';
 import type { AttachedArtifact } from '../core/input/turn-context.js';
 import { workflowSummary } from '../core/run/details.js';
 import { visible } from '../core/state/summaries.js';
@@ -273,6 +274,8 @@ export function createRunInput(
     ...limits,
     agent: agentName(agent),
   });
+  const stray = givenMessageProblem(whole, INPUT_FIELDS);
+  if (stray !== null) throw new InputError(stray);
   const input = parseRunInput(whole);
   if (isProblem(input)) throw new InputError(input.problem);
   const problem = checkLimits(input.limits, 'limits') ?? clientToolsProblem(input.clientTools);

@@ -148,7 +148,9 @@ test('what is not an agent and not its name is refused before a run starts', () 
 test('a misspelled field of a start is refused with the nearest one, and without those of perdure', () => {
   const wrong = { message: 'Go', opne: true } as { readonly message: string };
   const start = (): unknown => createRunInput('desk', wrong);
-  expect(start).toThrow(/^input\.opne: expected one of agent, .*open.* \(nearest: open\); correct/);
+  expect(start).toThrow(
+    /^opne: expected a field of a message; did you mean open\? Fields: agent, .*open/,
+  );
   expect(start).not.toThrow(/contextBlob|turnContext|depth|requesters|door/);
 });
 

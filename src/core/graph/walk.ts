@@ -103,7 +103,7 @@ export function droppedPart(
 ): string | null {
   if (graph === undefined) {
     if (input === undefined) return null;
-    return `input: agent "${name}" is not a graph and would never see it; omit it, or give \`context\` to its tools`;
+    return `input: agent "${name}" is not a graph and would never see it; give what the model is to read as \`message\`, or \`context\` to its tools`;
   }
   if (message === undefined) return null;
   const fields = graph.fields.join(', ');

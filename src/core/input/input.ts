@@ -215,6 +215,9 @@ const CHECKS: FieldChecks<RunInput> = {
   clientTools: (value) => clientTools(value, 'clientTools'),
 };
 
+/** The fields of a run's input. */
+export const INPUT_FIELDS: readonly string[] = Object.keys(CHECKS);
+
 /**
  * Validates the input of a run. Returns the input or the problem, and never throws. `continued`:
  * the input is that of a later segment, so its message was already received.

@@ -322,3 +322,33 @@ export function unknownField(input: string, field: string, known: readonly strin
   const [meant = ''] = nearest(field.slice(0, 100), names);
   return `${input}.${field}: expected one of ${names.join(', ')} (nearest: ${meant}); correct its name, or remove it`;
 }
+
+/**
+ * Returns what is wrong with the fields of a message or a start that someone gives in code, or null: an
+ * unknown name that is near no other, or a text in `input`. Both are mostly the message itself. A run has
+ * words of its own for the rest.
+ */
+export function givenMessageProblem(
+  given: Readonly<Record<string, unknown>>,
+  known: readonly string[],
+): string | null {
+  const names = known.filter((name) => !INTERNAL.includes(name));
+  const unknown = Object.keys(given).find((name) => !known.includes(name));
+  const { input, message } = given;
+  if (unknown === undefined) {
+    if (typeof input !== 'string' || message !== undefined) return null;
+    return `input: expected an object with fields of the state of a graph, got ${show(input)}; give a text as message`;
+  }
+  const [meant = ''] = nearest(unknown.slice(0, 100), names);
+  if (isNear(unknown.slice(0, 100).toLowerCase(), meant.toLowerCase())) {
+    return `${unknown}: expected a field of a message; did you mean ${meant}? Fields: ${names.join(', ')}`;
+  }
+  const fix = message === undefined ? 'give the text as message' : 'remove it';
+  return `${unknown}: expected one of ${names.join(', ')}; ${fix}`;
+}
+
+/** Whether at most every third letter differs, or the same letters are in another order. */
+function isNear(name: string, other: string): boolean {
+  const [letters, others] = [name, other].map((one) => one.split('').toSorted().join(''));
+  return letters === others || editDistance(name, other) * 3 <= Math.max(name.length, other.length);
+}

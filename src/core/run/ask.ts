@@ -106,6 +106,9 @@ function covered(): null {
   return null;
 }
 
+/** The fields of a message. */
+export const ASK_FIELDS: readonly string[] = Object.keys(CHECKS);
+
 /** Returns what is wrong with the argument of `ask`, regardless of the run's state, or null. */
 export function askProblem(value: unknown): string | null {
   if (!isObject(value))
