@@ -3,6 +3,7 @@ import type { Client } from '@temporalio/client';
 import type { UpdateDefinition } from '@temporalio/common';
 import type { Limits } from '../core/definition/definition.js';
 import { InputError } from '../core/errors.js';
+import { checkLimits } from '../core/input/limits.js';
 import { actorOf, actorProblem } from '../core/input/turn-context.js';
 import type { EffectiveLimits } from '../core/state/state.js';
 import { isTooDeep, tooDeep, wellFormedJson, isList } from '../core/text/json.js';
@@ -81,8 +82,8 @@ export async function closeRun(
 }
 
 /**
- * Replaces the given limits and returns all limits after the change. Needs a worker. Rejects with a
- * `RefusedError` or a `NotDeliveredError`.
+ * Replaces the given limits and returns all limits after the change. Needs a worker. Rejects with an
+ * `InputError` for limits that are none, or with a `RefusedError` or a `NotDeliveredError`.
  */
 export async function setLimits(
   client: Client,
@@ -90,6 +91,8 @@ export async function setLimits(
   limits: Limits,
   options?: DecisionOptions,
 ): Promise<EffectiveLimits> {
+  const problem = checkLimits(limits, 'limits');
+  if (problem !== null) throw new InputError(problem);
   return await sendDecision(client, id, { update: setLimitsUpdate, fields: limits }, options);
 }
 
