@@ -180,7 +180,7 @@ describe('schedule', () => {
     [
       'no time',
       ['x', '--agent', 'files', '--time-zone', 'Asia/Tokyo'],
-      'schedule: expected either --cron or --every; give one, such as --cron "0 9 * * MON-FRI"',
+      'schedule: expected either --cron or --every, got neither; give one, such as --cron "0 9 * * MON-FRI"',
     ],
     [
       'no message',

@@ -35,8 +35,10 @@ export function asOptions(text: string): string {
   return (
     inFlags(text.replace(/^schedule: /, ''), TIMES)
       .replace(
-        /^expected either cron, e\.g\. .*$/m,
-        'schedule: expected either --cron or --every; give one, such as --cron "0 9 * * MON-FRI"',
+        /^expected either cron or every, got (\w+); (?:give one, such as cron: |remove)/m,
+        (_, got: string) =>
+          `schedule: expected either --cron or --every, got ${got}; ` +
+          (got === 'both' ? 'remove' : 'give one, such as --cron '),
       )
       .replace(
         /^message: expected text, got an empty string$/m,

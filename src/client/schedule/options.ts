@@ -128,10 +128,14 @@ const scheduleOptions = z
     to: checkedLater,
     ...runSettings,
   } satisfies OptionSchemas<ScheduleOptions>)
-  .refine(
-    ({ cron, every }) => (cron === undefined) !== (every === undefined),
-    'expected either cron, e.g. "0 9 * * MON-FRI", or every, e.g. "1 hour"',
-  )
+  .superRefine(({ cron, every }, context) => {
+    if ((cron === undefined) !== (every === undefined)) return;
+    const message =
+      cron === undefined
+        ? 'expected either cron or every, got neither; give one, such as cron: "0 9 * * MON-FRI"'
+        : 'expected either cron or every, got both; remove one of them';
+    context.addIssue({ code: 'custom', message });
+  })
   .refine(({ every, timeZone }) => every === undefined || timeZone === undefined, {
     path: ['timeZone'],
     error: 'expected only with cron, because every counts from 1970 in UTC; omit it, or use cron',
