@@ -384,9 +384,10 @@ describe('an evaluation', () => {
 test('a failed call of another model is an error, also in a run that was canceled', async () => {
   const cases = await mkdtemp(join(tmpdir(), 'cases-'));
   onTestFinished(async () => await rm(cases, { recursive: true }));
+  const recordedOne = { ...scriptedModel([replyCall('refund', { order: 17 })]), price };
   const run = await playRun(desk, {
     message: 'Refund order 17',
-    model: { ...scriptedModel([replyCall('refund', { order: 17 })]), price },
+    model: recordedOne,
     on: { request: { refund: noDecision() } },
     at: { '1 hour': cancelRun() },
   });
