@@ -119,10 +119,10 @@ function readFields<Input extends z.ZodObject>(
   const known = Object.keys(input.shape).filter((name) => !inPath.includes(name));
   const keys = {
     known,
-    unrecognized: (names: string, nearest: string, meant: string | undefined) => {
-      if (nearest === '') return `${names}: expected no fields; remove it`;
+    unrecognized: (names: string, _: string, meant: string | undefined) => {
+      if (known.length === 0) return `${names}: expected no fields; remove it`;
       return meant === undefined
-        ? `${names}: expected one of ${nearest}; correct or remove it`
+        ? `${names}: expected one of ${known.join(', ')}; correct or remove it`
         : `${names}: expected a field of this request; did you mean ${show(meant)}?`;
     },
   };

@@ -210,9 +210,21 @@ export function noRoute(
     parts.join('/'),
     [...new Set(paths)].filter((one) => one.length > 1),
   );
-  const hint = meant === undefined || meant.includes(':') ? '' : `did you mean ${meant}? `;
   const message = `path: there is no ${method} ${shorten(path, MAX_PATH)}`;
-  return new HttpError(404, 'not_found', message, { fix: hint + fix });
+  return new HttpError(404, 'not_found', message, {
+    fix: requestsInstead(path) ?? fix + pathHint(meant),
+  });
+}
+
+/** Returns what lists the requests of a run, for the path of a list that does not exist; undefined for any other. */
+function requestsInstead(path: string): string | undefined {
+  const [, run] = /^(\/v1\/runs\/[^/]{1,200})\/requests\/?$/.exec(path) ?? [];
+  return run && `the open requests of the run are in \`pending\` of GET ${run}`;
+}
+
+/** Names the path that may be meant, at the end and without a mark behind it, so that it can be copied. */
+function pathHint(meant: string | undefined): string {
+  return meant === undefined || meant.includes(':') ? '' : `; did you mean this path? ${meant}`;
 }
 
 /** Returns what the paths of a route look like. */

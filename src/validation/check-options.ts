@@ -20,7 +20,7 @@ const MIN_ABBREVIATION = 3;
 
 /**
  * Returns the candidate that `name` may be a misspelling of, so that at most every third character
- * differs, or else the first one that it abbreviates.
+ * differs, or else the first one that it abbreviates by its beginning, or the only one by its consonants.
  */
 export function likelyMeant(name: string, candidates: readonly string[]): string | undefined {
   const [nearest] = nearestFirst(name, candidates);
@@ -29,7 +29,24 @@ export function likelyMeant(name: string, candidates: readonly string[]): string
   const isNear = editDistance(name, nearest) * 3 <= length;
   if (isNear) return nearest;
   if (name.length < MIN_ABBREVIATION) return undefined;
-  return candidates.find((candidate) => candidate.startsWith(name.toLowerCase()));
+  const short = name.toLowerCase();
+  return (
+    candidates.find((candidate) => candidate.startsWith(short)) ?? withoutVowels(short, candidates)
+  );
+}
+
+/** Returns the only candidate, its plural aside, that is written so without some of its letters, all vowels among them, as in `msg`. */
+function withoutVowels(short: string, candidates: readonly string[]): string | undefined {
+  if (/[aeiou]/.test(short)) return undefined;
+  const possible = candidates.filter((candidate) => {
+    if (candidate[0]?.toLowerCase() !== short[0]) return false;
+    let at = 0;
+    for (const letter of candidate.toLowerCase()) if (letter === short[at]) at += 1;
+    return at === short.length;
+  });
+  const [shortest] = possible.toSorted((a, b) => a.length - b.length);
+  const isOne = possible.every((candidate) => candidate.startsWith(shortest ?? ''));
+  return isOne ? shortest : undefined;
 }
 
 function editDistance(from: string, to: string): number {
