@@ -129,7 +129,8 @@ export function readThread(body: unknown): string {
     .threadId;
 }
 
-const RUN_FORM =
+/** The form of a request to run an agent. */
+export const RUN_FORM =
   '{ "threadId": "THREAD", "runId": "RUN", "messages": [{ "id": "m1", "role": "user", "content": "…" }] }';
 
 /** `at`: the place of the value in the body; `fix`: the form of the whole body. */

@@ -4,7 +4,7 @@ import { visibleJson } from '../core/text/text.js';
 import { BlobError } from '../storage/blob-store.js';
 import { idPrefixOf, openRun } from './access.js';
 import { agUiEncoder } from './ag-ui-encoder.js';
-import { type ThreadInput, readRunInput, readThread } from './ag-ui-input.js';
+import { RUN_FORM, type ThreadInput, readRunInput, readThread } from './ag-ui-input.js';
 import {
   type DoorParts,
   answerJson,
@@ -21,6 +21,7 @@ import {
   requestsAt,
   runOf,
   sayIn,
+  servedInput,
   unreadableRequests,
   viewOf,
 } from './chats.js';
@@ -53,7 +54,8 @@ export function addAgUiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
     async (context) => {
       const agent = context.req.param('agent') ?? '';
       const caller = callerOf(context, parts);
-      const input = readRunInput(await readBody(context));
+      const body = await readBody(context);
+      const input = servedInput(parts, { caller, agent }, () => readRunInput(body));
       return await whileRead(context, parts, async (over) => {
         const run = runOf(caller, {
           door: 'thread',
@@ -119,13 +121,17 @@ async function begin(
 ): Promise<Followed> {
   const { place } = parts;
   const { said, isLast, decisions, fault } = input;
-  if (fault !== null && (decisions === null || isLast)) throw new InputError(fault);
+  const isEmpty = decisions === null && said.length === 0;
+  servedInput(parts, { caller, agent }, () => {
+    if (fault !== null && (decisions === null || isLast)) throw new InputError(fault);
+    if (isEmpty)
+      throw new InputError(`messages: expected a message of the user, got none; send ${RUN_FORM}`);
+  });
   if (decisions !== null) {
     await openRun(place, { principal: caller.principal, right: 'read', run });
     if (decisions.length > 0) await createHandlers(place).decide({ run, decisions }, caller);
     if (!isLast) return await follow(parts, caller, run);
   } else {
-    if (said.length === 0) throw new InputError('messages: expected one of the user');
     const ids = said.map(({ id }) => id);
     await refuseUnanswered(place, caller, { run, ids, fix: 'send them as resume, or connect' });
     await beginOrResume(place, caller, { agent, run });

@@ -80,6 +80,23 @@ export function requireServed(
   throw new HttpError(404, 'not_found', `agent: there is no agent ${show(agent)}`, { fix });
 }
 
+/**
+ * Returns what `read` returns. If it throws, the agent in the path is checked before: a request for one that does
+ * not exist is wrong whatever it says.
+ */
+export function servedInput<Input>(
+  { place }: { readonly place: Pick<Place, 'agents'> },
+  { caller, agent }: { readonly caller: Pick<Caller, 'principal'>; readonly agent: string },
+  read: () => Input,
+): Input {
+  try {
+    return read();
+  } catch (error) {
+    requireServed(place, caller, agent);
+    throw error;
+  }
+}
+
 /** Returns the refusal of a conversation that its client has not begun, by the field that names it. */
 export function noConversation(
   field: 'id' | 'threadId',

@@ -26,6 +26,7 @@ import {
   requireServed,
   runOf,
   sayIn,
+  servedInput,
   unreadableRequests,
   viewOf,
   refuseDiverged,
@@ -210,7 +211,8 @@ export function addUiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
   app.post('/v1/ui/:agent', async (context) => {
     const agent = context.req.param('agent');
     const caller = callerOf(context, parts);
-    const { chat, meaning, earlier } = readChat(await readBody(context));
+    const body = await readBody(context);
+    const { chat, meaning, earlier } = servedInput(parts, { caller, agent }, () => readChat(body));
     const run = runOf(caller, { door: 'chat', agent, id: chat, prefix: idPrefixOf(place, caller) });
     if (meaning.type === 'message') {
       const { id, text } = meaning;
