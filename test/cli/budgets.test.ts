@@ -34,7 +34,7 @@ test('a budget that no worker answers for is shown with the command that starts 
   const [shown, found] = await Promise.all([here('budgets'), here('doctor', '--no-model')]);
   await budget.terminate();
   expect(shown.code).toBe(1);
-  const fix = /no worker answers for it \(.*\); start one with: .*perdure worker .*--task-queue/;
+  const fix = /no worker answers for it; start one with: .*perdure worker .*--task-queue/;
   expect(shown.stderr).toMatch(fix);
   expect(found.stdout).toMatch(fix);
 }, 60_000);

@@ -76,9 +76,14 @@ async function readRow(
   } catch (error) {
     const unread = error instanceof Error ? error.message : String(error);
     const row = { ...budget, day: dateOf(today), spent: null, held: null, isUsedUp: false };
-    return { ...row, unread: `no worker answers for it (${unread}); start one with: ${start}` };
+    // That the query of the workflow failed says no more than that.
+    const why = unread === QUERY_FAILED ? '' : ` (${unread})`;
+    return { ...row, unread: `no worker answers for it${why}; start one with: ${start}` };
   }
 }
+
+/** The message of Temporal's SDK for a query without an answer; its cause has the reason. */
+const QUERY_FAILED = 'Failed to query Workflow';
 
 function dateOf(day: number): string {
   return new Date(day * DAY_MS).toISOString().slice(0, 10);
