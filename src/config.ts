@@ -287,7 +287,13 @@ function assertOneBudgetEach(budgets: readonly SharedBudget[]): void {
 const configOptions = z.strictObject({
   agents: uniquelyNamed(givenAgent),
   models: z.looseObject({}).optional(),
-  taskQueue: z.string().optional(),
+  taskQueue: z
+    .string()
+    .refine(
+      (name) => name.trim() !== '',
+      'expected the name of a task queue; omit it for the default one',
+    )
+    .optional(),
   address: z.string().optional(),
   namespace: z.string().optional(),
   secrets: z.unknown().optional(),

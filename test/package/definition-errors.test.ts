@@ -81,6 +81,7 @@ const CASES: readonly (readonly [string, readonly unknown[], string])[] = [
     [{ name: 'g', state: z.object({ a: z.string() }), agents: [UNWIRED], nodes: () => ({}) }],
     `graph "g": agents[0]: ${WIRE}`,
   ],
+  ['defineConfig', [{ agents: [], taskQueue: '' }], 'config: taskQueue: expected the name of'],
   ['defineConfig', [{ agents: [7] }], 'config: agents[0]: expected an agent'],
   ['defineConfig', [{ agents: [], secrets: 'KEY' }], 'config: secrets: expected a list'],
   ['mcpServer', [{ name: 'm', transport: 'tcp' }], 'MCP server "m": transport: expected'],
