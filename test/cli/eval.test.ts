@@ -226,6 +226,15 @@ describe('the commands call the model that they are given', () => {
       `${other}: same`,
     ]);
     expect(code).toBe(1);
+    const evaluated = await runInProcess(
+      evaluation,
+      { folder: foreign, model: 'tiny' },
+      { ...place, env: { OPENAI_BASE_URL: stub.baseUrl, OPENAI_API_KEY: 'sk-test' } },
+    );
+    expect(evaluated.stdout + evaluated.stderr).toContain(
+      'got "stranger"; give the config of that agent with --config',
+    );
+    expect(evaluated.stdout + evaluated.stderr).not.toContain('give the agent of the recording');
     stub.answer(() => replyError(401, { error: { message: 'no such key' } }));
     const json = await runInProcess(
       rerunCommand,

@@ -6,6 +6,7 @@ import { createModelCatalog, standInFor } from '../../models/model-catalog.js';
 import { type Model, ModelError } from '../../models/model.js';
 import {
   type EvalProgress,
+  type EvaluatedCase,
   type Evaluation,
   type EvaluateOptions,
   evaluate,
@@ -77,7 +78,7 @@ async function evaluateFolder(
   const { agents, encryption } = await context.config();
   const model = await candidateModel(context, name);
   const module = file === undefined ? {} : await scorersIn(context, file);
-  const result = await evaluate(folder, {
+  const evaluated = await evaluate(folder, {
     agents,
     model,
     ...module,
@@ -85,17 +86,34 @@ async function evaluateFolder(
     ...(runs !== undefined && { runs }),
     ...(atOnce !== undefined && { atOnce }),
     signal,
-    onProgress: (progress: EvalProgress) => context.note(progressLine(progress)),
+    onProgress: (progress: EvalProgress) => context.note(inCommand(progressLine(progress))),
   }).catch((error: unknown) => {
     if (!InputError.isInstance(error)) throw error;
     const [, field = '', rest = error.message] = FIELD.exec(error.message) ?? [];
     throw new UsageError(`${OPTIONS[field] ?? field}${rest}`, { cause: error });
   });
+  const result = { ...evaluated, cases: evaluated.cases.map(caseInCommand) };
   report(context, result, name);
   if (junit !== undefined)
     await writeOutput({ option: '--junit', file: junit }, junitReport(result, name));
   if (!result.finished) return EXIT.interrupted;
   return result.passed ? EXIT.completed : EXIT.failed;
+}
+
+/** Returns a text with what a command line can do about an agent that is missing. */
+function inCommand(text: string): string {
+  return text.replace(
+    'give the agent of the recording',
+    'give the config of that agent with --config',
+  );
+}
+
+function caseInCommand(one: EvaluatedCase): EvaluatedCase {
+  const candidates = one.candidates.map(({ error, ...rest }) => ({
+    ...rest,
+    error: error && inCommand(error),
+  }));
+  return { ...one, candidates };
 }
 
 /** Returns the model of a configuration, or of a provider, that is called in place of the recorded one. */
