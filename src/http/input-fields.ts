@@ -158,6 +158,15 @@ export function refuseInOwnWords(
   });
 }
 
+/** Returns what is wrong with the arguments of a tool call, before a tool reads them; null for any other message. */
+export function toolCallFault(message: unknown): string | null {
+  const { method, params } = isObject(message) ? message : {};
+  if (method !== 'tools/call' || !isObject(params)) return null;
+  const { arguments: given } = params;
+  if (given === undefined || (isObject(given) && !Array.isArray(given))) return null;
+  return `arguments: expected an object with the fields of the tool, got ${show(given)}`;
+}
+
 const INVALID_PARAMS = -32_602;
 /** The tools that a server offers only if it is started so. */
 const DECIDE_TOOLS = ['list_requests', 'decide'];

@@ -33,6 +33,7 @@ import {
   nothingToCancel,
   refuseInOwnWords,
   refuseUnknownTools,
+  toolCallFault,
 } from './input-fields.js';
 import { shownToModel } from './views.js';
 
@@ -87,6 +88,8 @@ async function singleRequest(request: Request): Promise<Request> {
   // The SDK would change large numbers in the arguments without a word. It rejects invalid JSON itself.
   const json = parseForeignJson(text);
   if (!json.ok && json.isJson) throw new InputError(`body: ${json.problem}`);
+  const fault = json.ok ? toolCallFault(json.value) : null;
+  if (fault !== null) throw new InputError(fault);
   return request;
 }
 

@@ -294,6 +294,10 @@ test('arguments that a program could not keep are refused, and none has a failur
   expect((await desk.send('/mcp', { body, headers })).body.error.message).toBe(
     'body: expected at most 200 levels, got more',
   );
+  const list = { ...body, params: { name: 'agent_start', arguments: [] } };
+  expect((await desk.send('/mcp', { body: list, headers })).body.error.message).toBe(
+    'arguments: expected an object with the fields of the tool, got []',
+  );
   const large = JSON.stringify({ ...body, params: { context: 'N' } }).replace(
     '"N"',
     '9007199254740993',

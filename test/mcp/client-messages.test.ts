@@ -61,8 +61,10 @@ test('other lines arrive as they are, however they are split, and without half c
   ];
   const bytes = Buffer.from(lines.join('') + call(2, '"half \\ud83d"'));
   for (const size of [1, 3, 7, 1_000]) {
-    const { messages, answers } = await sent(bytes, size);
-    expect(messages).toBe(lines.join('') + call(2, '"half \ufffd"'));
+    const { messages, answers, notes } = await sent(bytes, size);
+    const read = lines.filter((line) => line !== 'no JSON\n');
+    expect(notes).toEqual([expect.stringMatching(/^expected one message .*, got "no JSON"$/)]);
+    expect(messages).toBe(read.join('') + call(2, '"half \ufffd"'));
     expect(answers).toEqual([
       { jsonrpc: '2.0', id: null, error: { code: -32_700, message: expect.any(String) } },
     ]);
@@ -85,4 +87,23 @@ test('JSON that is not a message is answered, noted in plain words, and not read
   );
   expect(notes).toHaveLength(4);
   expect(notes[0]).toBe(`${expected}, got {"a":1}`);
+});
+
+test('arguments that are no object are refused in a sentence', async () => {
+  const line =
+    '{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"x","arguments":[]}}\n';
+  const { messages, answers } = await sent(Buffer.from(line));
+  expect(messages).toBe('');
+  expect(answers).toMatchObject([
+    {
+      id: 5,
+      result: {
+        isError: true,
+        content: [
+          { text: 'arguments: expected an object with the fields of the tool, got []' },
+          { text: 'code: input' },
+        ],
+      },
+    },
+  ]);
 });

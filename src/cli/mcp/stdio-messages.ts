@@ -7,6 +7,7 @@ import {
 } from '@modelcontextprotocol/server';
 import { isObject, parseForeignJson } from '../../core/text/json.js';
 import { escapeJson, show } from '../../core/text/text.js';
+import { toolCallFault } from '../../http/input-fields.js';
 import { failedResult } from '../../http/mcp-tools.js';
 import { redactJsonText } from '../../secrets/redact.js';
 
@@ -80,6 +81,12 @@ export function checkedMessages(
 function readable(line: string, output: Writable, note: (text: string) => void): string {
   const read = parseForeignJson(line);
   if (read.ok) {
+    const fault = toolCallFault(read.value);
+    if (fault !== null) {
+      const answer = { jsonrpc: '2.0', id: idOf(read.value), result: failedResult(fault, 'input') };
+      output.write(`${JSON.stringify(answer)}\n`);
+      return '';
+    }
     if (isMessage(read.value)) return `${JSON.stringify(read.value)}\n`;
     note(`${NO_MESSAGE}, got ${show(read.value)}`);
     const error = { code: INVALID_REQUEST, message: NO_MESSAGE };
@@ -87,8 +94,10 @@ function readable(line: string, output: Writable, note: (text: string) => void):
     return '';
   }
   if (!read.isJson) {
-    if (line.trim() !== '') output.write(`${NO_JSON}\n`);
-    return `${line}\n`;
+    if (line.trim() === '') return `${line}\n`;
+    note(`${NO_MESSAGE}, got ${show(line)}`);
+    output.write(`${NO_JSON}\n`);
+    return '';
   }
   const message: unknown = JSON.parse(line);
   const { id, method } = isObject(message) ? message : {};
