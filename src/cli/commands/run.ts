@@ -95,10 +95,15 @@ export const run: Command<RunOptions> = {
     const files = await attachedFiles(context, options.attach, lead);
     const input = await inputOf(context, options, files);
     const taskQueue = await context.taskQueue();
-    await checkAgent(context, input, {
-      taskQueue,
-      otherwise: options.detach ? 'required' : 'hosted',
-    });
+    // A template whose arguments are missing would only fail in the run.
+    await checkAgent(
+      context,
+      { ...input, args: input.args ?? {} },
+      {
+        taskQueue,
+        otherwise: options.detach ? 'required' : 'hosted',
+      },
+    );
     const place = { ...options, artifacts: await artifactFiles(options.artifact) };
     if (options.detach) return await startDetached(context, input, place);
     await checkHome(context);

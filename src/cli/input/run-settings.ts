@@ -80,6 +80,10 @@ export function inFlags(text: string, others: readonly string[] = []): string {
         const part = word === 'limit' ? limitFlag(rest) : word === 'tag' ? '' : rest;
         return `${dash ?? ''}--${word}${part}`;
       },
+    )
+    .replace(
+      /^--arg\.(\w+): missing; (.*)$/m,
+      '--arg: expected a value for $1, got none; $2: give --arg $1=TEXT',
     );
 }
 
