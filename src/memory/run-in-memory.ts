@@ -8,6 +8,7 @@ import { InputError } from '../core/errors.js';
 import type { RunInput } from '../core/input/input.js';
 import type { Activities } from '../core/run/contract.js';
 import type { SegmentSize } from '../core/state/state.js';
+import { isObject } from '../core/text/json.js';
 import { type Duration, formatCount, show, toMs } from '../core/text/text.js';
 import type { Model } from '../models/model.js';
 import { FREE, createModelCatalog } from '../models/model-catalog.js';
@@ -88,6 +89,7 @@ export interface MemoryOptions<Input = unknown, Args = unknown>
 export async function runScript(agent: Agent, options: MemoryOptions): Promise<MemoryRun> {
   assertOptionNames<MemoryOptions>(options, OPTIONS);
   for (const one of [agent, ...(options.agents ?? [])]) assertAgent(one);
+  if (options.model !== undefined) assertMemoryModel('model', options.model);
   const script = createScript(options);
   const run = await playRun(agent, options, script);
   if (run.outcome.status === 'failed' && run.modelRequests.length === 0)
@@ -102,6 +104,21 @@ export async function runScript(agent: Agent, options: MemoryOptions): Promise<M
   throw new Error(
     `the run has not reached a place of its script: ${missed.join('; ')}; it ended as ${end} after ` +
       `${formatCount(run.effects.length, 'executed call')} and ${formatCount(run.modelRequests.length, 'model call')}`,
+  );
+}
+
+/** Throws an `InputError` for what is neither a list of replies nor a model. */
+function assertMemoryModel(where: string, model: unknown): void {
+  if (!Array.isArray(model)) {
+    if (isObject(model) && typeof model['call'] === 'function') return;
+    throw new InputError(
+      `${where}: expected a list of replies or a model, got ${show(model)}; write for example [replyText('Done.')]`,
+    );
+  }
+  const at = model.findIndex((step) => !isObject(step) && typeof step !== 'function');
+  if (at === -1) return;
+  throw new InputError(
+    `${where}[${at}]: expected a reply, got ${show(model[at])}; make it with replyText('…'), replyCall('TOOL', {…}), or replyError(…)`,
   );
 }
 

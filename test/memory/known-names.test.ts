@@ -168,3 +168,15 @@ test('a divergence of a rerun says the failure of a tool in plain words', async 
   expect(divergence?.text).toMatch(/has the result "invalid_arguments: .*number/);
   expect(divergence?.text).not.toContain('{"role":"tool"');
 });
+
+test('a run in memory says what its model and its messages have to be', async () => {
+  const run = async (wrong: object): Promise<unknown> =>
+    await runInMemory(desk, { message: 'Go', model, ...wrong });
+  await expect(run({ model: ['hello'] })).rejects.toThrow(
+    `model[0]: expected a reply, got "hello"; make it with replyText('…')`,
+  );
+  await expect(run({ model: 'gpt-5' })).rejects.toThrow(
+    'model: expected a list of replies or a model, got "gpt-5"',
+  );
+  await expect(run({ message: undefined, messages: 'x' })).rejects.toThrow(/^messages: expected/);
+});
