@@ -344,7 +344,9 @@ async function toDeliveryError(
   }
   if (delivery === 'refused') {
     const reason = hasEnded ? 'run_ended' : refusalReason(error);
-    return new RefusedError(reasonOf(error, id), { cause: error, reason });
+    // The SDK's errors around a refusal by the run would only repeat it.
+    const cause = error instanceof WorkflowUpdateFailedError ? {} : { cause: error };
+    return new RefusedError(reasonOf(error, id), { ...cause, reason });
   }
   if (signal?.aborted) {
     return new NotDeliveredError(`the wait for an answer was aborted; ${advice}`, known);

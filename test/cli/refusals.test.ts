@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { inspect } from 'node:util';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { createClient, type PerdureClient } from '../../src/index.js';
@@ -82,6 +83,14 @@ describe('the command', () => {
     );
   });
 
+  test('refuses a run without an argument of its template, and starts nothing', async () => {
+    const before = await startedRuns();
+    expect(await refused('run', 'guide', 'hi', '--config', config)).toContain(
+      '--arg: expected a value for language, got none; the template of agent "guide" takes language: give --arg language=TEXT',
+    );
+    expect(await startedRuns()).toBe(before);
+  });
+
   test('refuses an empty id of a new run and of an existing one', async () => {
     const empty = '--id: expected a string of 1 to 1000 characters, got ""; omit it';
     expect(await refused('run', 'desk', 'hi', '--config', config, '--id', '')).toContain(empty);
@@ -111,6 +120,17 @@ describe('the command', () => {
     expect((await client.status(id)).limits).toEqual(before);
     await client.cancel(id);
   });
+});
+
+test('the refusal of a run prints its message once, without the errors of the SDK around it', async () => {
+  const { id } = await client.start('desk', { open: true });
+  await untilStatus(rig.client.workflow.getHandle(id), 'waiting_message');
+  const error = await client.revoke(id, 'g99').catch((thrown: unknown) => thrown);
+  expect(error).toMatchObject({ name: 'RefusedError', code: 'refused' });
+  const printed = inspect(error);
+  expect(printed.split('g99')).toHaveLength(2);
+  expect(printed).not.toMatch(/\[cause\]|ApplicationFailure|WorkflowUpdateFailedError/);
+  await client.cancel(id);
 });
 
 describe('an error with --json', () => {
