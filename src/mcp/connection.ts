@@ -191,6 +191,8 @@ interface ConnectionEvents {
   readonly onToolsChanged: () => void;
   /** The server has written this to its standard output, although it is not a message of the protocol. */
   readonly onNoise: (text: string) => void;
+  /** A transport is open; `noise` returns what was written to the standard output before any message. */
+  readonly onOpen: (noise: () => string) => void;
   /** Aborts a handshake in progress. */
   readonly signal: AbortSignal;
 }
@@ -229,6 +231,7 @@ async function attempt(
 ): Promise<McpConnection> {
   const { Client } = await import('@modelcontextprotocol/client');
   const open = await openTransport(server, how.handed, how.events.onNoise);
+  how.events.onOpen(() => open.noise());
   const client = new Client(
     { name: 'perdure', version: ownVersion() },
     {
@@ -275,11 +278,16 @@ function withStderr(error: unknown, open: OpenTransport, isLate: boolean): unkno
   const [tail, noise] = [open.stderrTail(), open.noise()];
   const wrote = tail === '' ? '' : `; it wrote: ${tail}`;
   if (noise !== '') {
-    const why = `${message}; it writes to its standard output what is not the protocol (${show(noise)}), and no message${wrote}`;
+    const why = `${message}; ${onlyNoise(noise)}${wrote}`;
     return isLate ? new OnlyNoiseError(why, { cause: error }) : new Error(why, { cause: error });
   }
   if (tail === '') return error;
   return new Error(`${message}${wrote}`, { cause: error });
+}
+
+/** Returns the words about a program that has written this to its standard output, and no message. */
+export function onlyNoise(noise: string): string {
+  return `it writes to its standard output what is not the protocol (${show(noise)}), and no message`;
 }
 
 /**

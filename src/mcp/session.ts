@@ -5,7 +5,13 @@ import type { AnsweredInput } from '../core/run/contract.js';
 import { formatDuration } from '../core/text/text.js';
 import { CallFault } from '../tools/arguments/check-arguments.js';
 import { normalizeError } from '../tools/result/plain.js';
-import { type Environment, type McpConnection, connect, toCallFault } from './connection.js';
+import {
+  type Environment,
+  type McpConnection,
+  connect,
+  onlyNoise,
+  toCallFault,
+} from './connection.js';
 import { answerParams } from './input-required.js';
 import { type McpListing, type ReadTool, readTool } from './listed-tool.js';
 import type { McpServer } from './mcp-server.js';
@@ -20,6 +26,8 @@ interface McpLink {
   use<T>(work: (connection: McpConnection) => Promise<T>): Promise<T>;
   /** Closes the connection and refuses new ones. Never rejects. */
   close(): Promise<void>;
+  /** Returns what the program has written to its standard output, if it has sent no message; else empty. */
+  noise(): string;
 }
 
 interface Line {
@@ -41,6 +49,7 @@ function createLink(
 ): McpLink {
   let line: Line | null = null;
   let failures = 0;
+  let noise: (() => string) | null = null;
   let failed: { readonly error: unknown; readonly until: number } | null = null;
   const ending = new AbortController();
   const { signal } = ending;
@@ -56,6 +65,7 @@ function createLink(
         onLost: () => leave(opened),
         onToolsChanged: onChange,
         onNoise,
+        onOpen: (ofOpened) => (noise = ofOpened),
         signal,
       }),
     };
@@ -101,6 +111,7 @@ function createLink(
       ending.abort();
       if (line !== null) await closeLine(line);
     },
+    noise: () => noise?.() ?? '',
   };
 }
 
@@ -182,7 +193,9 @@ export function createSession(server: McpServer, env: Environment, onNoise?: OnN
   return {
     async listing({ maxAgeMs, waitMs }) {
       const tools = listing(maxAgeMs);
-      return waitMs === undefined ? await tools : await within(waitMs, server.name, tools);
+      return waitMs === undefined
+        ? await tools
+        : await within(waitMs, tools, () => late(server, waitMs, link.noise()));
     },
     async call(tool, args, { signal, idempotencyKey, answered }) {
       let isSent = false;
@@ -305,16 +318,23 @@ async function callOver(
   }
 }
 
-async function within<T>(waitMs: number, name: string, work: Promise<T>): Promise<T> {
+/** Returns the fault of a server that is still starting. `noise`: what it has written instead of a message. */
+function late({ name }: McpServer, waitMs: number, noise: string): CallFault {
+  const wrote = noise === '' ? '' : `; ${onlyNoise(noise)}`;
+  const waited = formatDuration(waitMs, { as: 'exact' });
+  return new CallFault('unsent', `MCP server "${name}" has not answered within ${waited}${wrote}`);
+}
+
+/** `fault`: returns the error after that time. */
+async function within<T>(waitMs: number, work: Promise<T>, fault: () => Error): Promise<T> {
   const over = new AbortController();
-  const late = pause(waitMs, undefined, { signal: over.signal }).then(() => {
-    const message = `MCP server "${name}" has not answered within ${formatDuration(waitMs, { as: 'exact' })}`;
-    throw new CallFault('unsent', message);
+  const timeUp = pause(waitMs, undefined, { signal: over.signal }).then(() => {
+    throw fault();
   });
-  late.catch(() => undefined);
+  timeUp.catch(() => undefined);
   work.catch(() => undefined);
   try {
-    return await Promise.race([work, late]);
+    return await Promise.race([work, timeUp]);
   } finally {
     over.abort();
   }

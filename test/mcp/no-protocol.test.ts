@@ -33,6 +33,22 @@ test('a program that writes no message is quoted, with what to check', async () 
   });
 });
 
+test('a program that is still starting is quoted to a caller who waits no longer', async () => {
+  const session = sessionOf(
+    programServer("console.log('Listening on 3000'); setInterval(() => {}, 1000)"),
+  );
+  const failure = async (): Promise<string> =>
+    await session.listing({ maxAgeMs: 0, waitMs: 100 }).then(
+      () => '',
+      (error: Error) => error.message,
+    );
+  await expect
+    .poll(failure, { timeout: 20_000 })
+    .toMatch(
+      /has not answered within 100 ms; it writes .* \("Listening on 3000"\), and no message$/,
+    );
+});
+
 test('a program that writes and ends is quoted, too', async () => {
   const error = await failureOf(program("console.log('busy'); console.error('no luck')"));
   expect(error).not.toBeInstanceOf(NoProtocolError);
