@@ -16,11 +16,11 @@ import { secretNamesProblem } from './secrets/known.js';
 import {
   checkOptions,
   expected,
-  nearestFirst,
   uniquelyNamed,
   type OptionSchemas,
   timerDuration,
 } from './validation/check-options.js';
+import { nearestFirst } from './validation/near-names.js';
 
 /**
  * The rights of a principal about the runs of an agent. `start`: start runs, and read, message, and

@@ -9,7 +9,7 @@ import { rulesInMs } from '../core/definition/rules.js';
 import type { TemplateArgs } from '../prompts/template.js';
 import { agentTool } from '../tools/built-in/workflow-tools.js';
 import { createToolRegistry, type ToolRegistry, type Tool } from '../tools/tool.js';
-import { nearestFirst } from '../validation/check-options.js';
+import { nearestFirst } from '../validation/near-names.js';
 import { answerContract, createRememberer, createRetriever } from './agent-parts.js';
 import type { Agent, AgentOptions, CalledAgent } from './agent.js';
 import { calledEntry } from './given-agent.js';

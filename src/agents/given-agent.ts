@@ -25,7 +25,6 @@ export function assertAgent(agent: unknown, where = 'agent'): void {
  * how an agent is made of it; undefined for any other value.
  */
 export function notAnAgent(value: unknown): string | undefined {
-  const is = (got: string, fix: string): string => `expected an agent, got ${got}; ${fix}`;
   if (typeof property(value, 'wire') === 'function') {
     return is('a graph whose exits are not wired', 'call .wire({ start, edges }) on it');
   }
@@ -42,6 +41,10 @@ export function notAnAgent(value: unknown): string | undefined {
   }
   if (typeof value !== 'function') return undefined;
   return is('a function', 'make an agent with defineAgent({…}), and give the agent itself');
+}
+
+function is(got: string, fix: string): string {
+  return `expected an agent, got ${got}; ${fix}`;
 }
 
 /** An agent as an option. The message says how to turn into one what is not an agent yet. */

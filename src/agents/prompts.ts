@@ -6,7 +6,7 @@ import { uncheckedKeyword } from '../core/input/named-prompt.js';
 import type { Json } from '../core/text/json.js';
 import type { Template } from '../prompts/template.js';
 import { writtenSchema } from '../tools/arguments/check-arguments.js';
-import { nearestFirst } from '../validation/check-options.js';
+import { nearestFirst } from '../validation/near-names.js';
 import { mcpToolNames } from '../validation/rule-names.js';
 import { answerContract, type AgentOutput, type AnswerContract } from './agent-parts.js';
 

@@ -30,7 +30,8 @@ import {
   createRunInput,
   startRun,
 } from '../updates/start.js';
-import { fieldsProblem, nearestFirst, requiredFields } from '../validation/check-options.js';
+import { fieldsProblem, requiredFields } from '../validation/check-options.js';
+import { nearestFirst } from '../validation/near-names.js';
 import { namesHint } from '../validation/near-names.js';
 import { claimAttachments } from './attach.js';
 import { nameRun } from './run-ids.js';

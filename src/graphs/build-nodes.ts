@@ -5,7 +5,7 @@ import { isObject } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
 import type { McpServer } from '../mcp/mcp-server.js';
 import type { Tool } from '../tools/tool.js';
-import { likelyMeant } from '../validation/check-options.js';
+import { likelyMeant } from '../validation/near-names.js';
 import type { GraphOptions } from './graph-options.js';
 import { NODE_KINDS } from './node-kinds.js';
 import { type BuiltNode, type Site, builderOf } from './node-options.js';

@@ -5,7 +5,8 @@ import type { WorkerNode } from '../core/definition/node-data.js';
 import { InputError } from '../core/errors.js';
 import type { Json } from '../core/text/json.js';
 import type { Tool } from '../tools/tool.js';
-import { durableDuration, nearestFirst, timerDuration } from '../validation/check-options.js';
+import { durableDuration, timerDuration } from '../validation/check-options.js';
+import { nearestFirst } from '../validation/near-names.js';
 import {
   type AuthorFunction,
   MAX_ATTEMPTS,

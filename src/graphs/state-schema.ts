@@ -3,7 +3,8 @@ import { InputError } from '../core/errors.js';
 import { type Json, type JsonObject, isObject } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
 import { writtenSchema } from '../tools/arguments/check-arguments.js';
-import { describeIssues, likelyMeant } from '../validation/check-options.js';
+import { describeIssues } from '../validation/check-options.js';
+import { likelyMeant } from '../validation/near-names.js';
 import { jsonOf, returnedJson } from './values.js';
 
 const FIELD = /^(?!__proto__$)[^.]{1,100}$/s;

@@ -16,7 +16,7 @@ import {
 import type { AttemptReport, Outcome } from '../core/transcript/outcome.js';
 import { type CallPair, callPairs } from '../core/transcript/transcript.js';
 import { type Archive, ArchiveError, type BlobStore } from '../storage/blob-store.js';
-import { likelyMeant } from '../validation/check-options.js';
+import { likelyMeant } from '../validation/near-names.js';
 import { createStepEmitter } from './emit-steps.js';
 import type { DurableStep } from './durable-steps.js';
 import type { HistoryEvent } from './history-event.js';

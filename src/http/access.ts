@@ -14,7 +14,7 @@ import { hashedId } from '../temporal/stored-ids.js';
 import { tenantIdPrefix } from '../temporal/tenant-rules.js';
 import { HttpError } from './errors.js';
 import { type AgentOfTenant, type Principal, rightsOf } from './principals.js';
-import { likelyMeant } from '../validation/check-options.js';
+import { likelyMeant } from '../validation/near-names.js';
 
 /** An agent that the server lists and starts. */
 export type ServedAgent = KnownAgent & { readonly description: string; readonly limits: Limits };

@@ -15,7 +15,7 @@ import { printable, shorten } from '../core/text/text.js';
 import { REFUSAL_CODES } from '../core/transcript/request.js';
 import { redactMessage } from '../secrets/redact.js';
 import { isUnanswered } from '../temporal/grpc.js';
-import { likelyMeant } from '../validation/check-options.js';
+import { likelyMeant } from '../validation/near-names.js';
 
 /** What a request was refused for, in the one form of all errors. */
 interface ErrorBody {

@@ -14,7 +14,8 @@ import {
   MAX_NOTE_CHARACTERS,
   type Request,
 } from '../core/transcript/request.js';
-import { describeIssues, likelyMeant } from '../validation/check-options.js';
+import { describeIssues } from '../validation/check-options.js';
+import { likelyMeant } from '../validation/near-names.js';
 import { requestIssue } from '../validation/request-issues.js';
 
 const text = z.string().min(1).max(1_000);

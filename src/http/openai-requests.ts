@@ -15,7 +15,8 @@ import type { CallOutput } from './openai-answers.js';
 import { TOOL_FIELDS } from './openai-tools.js';
 import { idOfOperation } from './starts.js';
 import type { Principal } from './principals.js';
-import { firstIssue, likelyMeant } from '../validation/check-options.js';
+import { firstIssue } from '../validation/check-options.js';
+import { likelyMeant } from '../validation/near-names.js';
 import { requestIssue } from '../validation/request-issues.js';
 
 const parts = z.array(

@@ -10,7 +10,7 @@ import {
 import { printable, shellLine } from '../core/text/text.js';
 import { redactJsonText } from '../secrets/redact.js';
 import type { LockedTool, ToolForm, ToolLock } from '../storage/tool-lock.js';
-import { nearestFirst } from '../validation/check-options.js';
+import { nearestFirst } from '../validation/near-names.js';
 import {
   type ListedTool,
   type McpListing,

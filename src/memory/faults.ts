@@ -5,7 +5,7 @@ import { isObject, parseJson, textField } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
 import type { ModelEntry } from '../models/model-entry.js';
 import { withCalled } from '../agents/agent-definition.js';
-import { likelyMeant } from '../validation/check-options.js';
+import { likelyMeant } from '../validation/near-names.js';
 import { assertOptionNames } from '../validation/option-names.js';
 import { type Watch, observeAgents, observeModel } from './observe.js';
 

@@ -10,7 +10,7 @@ import type { ModelRequest } from '../models/model.js';
 import type { Archive } from '../storage/blob-store.js';
 import { InputError } from '../core/errors.js';
 import { formatCount, show, toMs, formatDuration } from '../core/text/text.js';
-import { likelyMeant } from '../validation/check-options.js';
+import { likelyMeant } from '../validation/near-names.js';
 import { assertAction, isMaker } from '../testing/actions.js';
 import type { DecisionKind, Request } from '../core/transcript/request.js';
 import { type MemoryHost, allSegments } from './host.js';

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import type { ModelPrice } from '../core/definition/definition.js';
 import { isObject } from '../core/text/json.js';
-import { type OptionSchemas, isMistyped } from '../validation/check-options.js';
+import { type OptionSchemas } from '../validation/check-options.js';
+import { isMistyped } from '../validation/near-names.js';
 import type { RequestParameter } from './model.js';
 
 /** The role of the instructions; `user`: they precede the text of the first user message. */

@@ -1,6 +1,7 @@
 import { type Json, type JsonObject, isObject } from '../core/text/json.js';
 import { formatCount, show } from '../core/text/text.js';
-import { likelyMeant, readablePath } from '../validation/check-options.js';
+import { readablePath } from '../validation/check-options.js';
+import { likelyMeant } from '../validation/near-names.js';
 import {
   type SchemaError,
   errorsByAlternative,

@@ -4,7 +4,8 @@ import { InputError } from '../core/errors.js';
 import { type Json, canonicalJson, sha256Hex } from '../core/text/json.js';
 import { writtenSchema } from '../tools/arguments/check-arguments.js';
 import { normalizeError, toPlain } from '../tools/result/plain.js';
-import { checkOptions, describeIssues, nearestFirst } from '../validation/check-options.js';
+import { checkOptions, describeIssues } from '../validation/check-options.js';
+import { nearestFirst } from '../validation/near-names.js';
 
 /** The possible values of an argument that is declared only by its name. */
 export type TemplateValue = string | number | boolean;

@@ -8,7 +8,7 @@ import { show } from '../core/text/text.js';
 import type { Outcome, Usage } from '../core/transcript/outcome.js';
 import type { Model } from '../models/model.js';
 import { normalizeError } from '../tools/result/plain.js';
-import { nearestFirst } from '../validation/check-options.js';
+import { nearestFirst } from '../validation/near-names.js';
 import type { OptionNames } from '../validation/option-names.js';
 import { type ComparedCall, comparedCall } from './divergence-text.js';
 import { type Divergence, lastOutcome } from './divergence.js';

@@ -9,7 +9,7 @@ import {
   STOP_REASONS,
 } from '../core/transcript/outcome.js';
 import { REQUEST_KINDS } from '../core/transcript/request.js';
-import { likelyMeant } from '../validation/check-options.js';
+import { likelyMeant } from '../validation/near-names.js';
 
 /** A tool that a run could call, with the schemas of its arguments. */
 export interface KnownTool {

@@ -3,7 +3,7 @@ import { failureOf as callFailure } from '../core/transcript/call-result.js';
 import { isObject } from '../core/text/json.js';
 import { headOf, show } from '../core/text/text.js';
 import type { Outcome } from '../core/transcript/outcome.js';
-import { likelyMeant } from '../validation/check-options.js';
+import { likelyMeant } from '../validation/near-names.js';
 import { callMisfit, endMisfit, isReason, requestMisfit } from './known-names.js';
 
 /** What the matchers read of a run: that of `runInMemory`, of `rerun`, or one put together from a client. */

@@ -339,14 +339,13 @@ async function toDeliveryError(
     hasEnded && delivery === 'unknown'
       ? 'the run may have received it earlier; read its transcript before you send it to another run'
       : adviceFor(delivery, messageId);
-  if (delivery === 'refused' && isUnknown) {
+  if (delivery === 'refused' && isUnknown)
     return new NoRunError(`there is no run "${visible(id)}"`, { cause: error });
-  }
   if (delivery === 'refused') {
     const reason = hasEnded ? 'run_ended' : refusalReason(error);
-    // The SDK's errors around a refusal by the run would only repeat it.
-    const cause = error instanceof WorkflowUpdateFailedError ? {} : { cause: error };
-    return new RefusedError(reasonOf(error, id), { ...cause, reason });
+    // The SDK's error about a refusal by the run would only repeat it.
+    const around = error instanceof WorkflowUpdateFailedError ? {} : { cause: error };
+    return new RefusedError(reasonOf(error, id), { ...around, reason });
   }
   if (signal?.aborted) {
     return new NotDeliveredError(`the wait for an answer was aborted; ${advice}`, known);

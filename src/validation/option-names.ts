@@ -1,7 +1,7 @@
 import { InputError } from '../core/errors.js';
 import { isObject } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
-import { likelyMeant } from './check-options.js';
+import { likelyMeant } from './near-names.js';
 
 /** The names of all options of a function, so that the compiler finds one that is missing. */
 export type OptionNames<Options> = {

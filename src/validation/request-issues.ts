@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { show } from '../core/text/text.js';
-import { likelyMeant } from './check-options.js';
+import { likelyMeant } from './near-names.js';
 
 /**
  * Says what a field of a request expects, and which name may be meant, as the error map of a schema; undefined

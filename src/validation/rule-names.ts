@@ -6,7 +6,7 @@ import type { Rule } from '../core/definition/rules.js';
 import { show } from '../core/text/text.js';
 import { predicateMisfit } from '../core/definition/predicate-misfit.js';
 import { isRecord } from '../core/text/json.js';
-import { likelyMeant } from './check-options.js';
+import { likelyMeant } from './near-names.js';
 
 /** What is known about a tool that a rule may name. `Tool` and `ToolDefinition` are assignable. */
 interface NamedTool {

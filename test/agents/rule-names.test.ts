@@ -5,7 +5,7 @@ import { predicateMisfit } from '../../src/core/definition/predicate-misfit.js';
 import type { Rule } from '../../src/core/definition/rules.js';
 import { defineAgent, defineConfig, defineTool } from '../../src/index.js';
 import { mcpServer } from '../../src/tools.js';
-import { likelyMeant } from '../../src/validation/check-options.js';
+import { likelyMeant } from '../../src/validation/near-names.js';
 import { ruleFindings } from '../../src/validation/rule-names.js';
 
 const refund = defineTool({

@@ -211,11 +211,7 @@ test('a path or a method that does not exist is refused with those that do', asy
   expect([both.status, both.headers.get('allow')]).toEqual([405, 'GET, POST']);
   const slash = await raw('/v1/runs/');
   expect(slash.status).toBe(404);
-  expect(slash.error.fix).toBe(
-    'GET /v1/openapi.json lists what there is; did you mean this path? /v1/runs',
-  );
-  const list = await raw(`${run}/requests`);
-  expect(list.error.fix).toBe(`the open requests of the run are in \`pending\` of GET ${run}`);
+  expect(slash.error.fix).toMatch(/lists what there is; did you mean this path\? \/v1\/runs$/);
   const typo = await raw(`${run}/message`, { body: '{}' });
   expect(typo.error.fix).toMatch(new RegExp(`did you mean this path\\? ${run}/messages$`));
   // Clients of OpenAI read the errors of all its paths.
@@ -401,36 +397,4 @@ test('rubbish of every kind is a refusal, and never a failure', { timeout: 60_00
       expect([path, status, (error.message ?? '').length < 400]).toEqual([path, 404, true]);
     }
   }
-});
-
-test('a field that a start does not have is refused with those that it has, in their order', async () => {
-  expect(await told('/v1/runs', { agent: 'desk', msg: 'x' })).toMatch(
-    /"msg": expected a field of this request; did you mean "message"\?/,
-  );
-  const [one, other] = [
-    await told('/v1/runs', { agent: 'desk', message: 'x', zzzz: 1 }),
-    await told('/v1/runs', { agent: 'desk', message: 'x', qqqqqqqq: 1 }),
-  ].map((text) => text.replace(/^"\w+"/, ''));
-  expect(one).toMatch(/^: expected one of agent, message, .*; correct or remove it$/);
-  expect(other).toBe(one);
-});
-
-test.each(['ag-ui', 'ui'])(
-  'an unknown agent of /v1/%s is named before any other fault',
-  async (door) => {
-    const unknown = { status: 404, error: { message: 'agent: there is no agent "dsk"' } };
-    expect(await raw(`/v1/${door}/dsk`, { body: '{}' })).toMatchObject(unknown);
-    const empty = JSON.stringify({ id: 'c1', threadId: 't1', runId: 'r1', messages: [] });
-    expect(await raw(`/v1/${door}/dsk`, { body: empty })).toMatchObject(unknown);
-  },
-);
-
-test('a thread without a message of the user is refused with what to send', async () => {
-  const body = JSON.stringify({ threadId: 't1', runId: 'r1', messages: [] });
-  const { status, error } = await raw('/v1/ag-ui/desk', { body });
-  expect(status).toBe(400);
-  expect(error).toMatchObject({
-    message: 'messages: expected a message of the user, got none',
-    fix: expect.stringMatching(/^send \{ "threadId"/),
-  });
 });

@@ -13,15 +13,7 @@ import {
 } from '../../src/recordings/evaluate.js';
 import { writeRecording } from '../../src/recordings/recording-files.js';
 import { recordingOf } from '../../src/recordings/rerun.js';
-import {
-  approve,
-  cancelRun,
-  noDecision,
-  replyCall,
-  replyError,
-  replyText,
-  scriptedModel,
-} from '../../src/testing.js';
+import { approve, replyCall, replyError, replyText, scriptedModel } from '../../src/testing.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { useSourceBundle } from '../support/memory.js';
 
@@ -379,28 +371,4 @@ describe('an evaluation', () => {
       `cases: expected a readable folder of recordings, got "${empty}", which does not exist`,
     );
   });
-});
-
-test('a failed call of another model is an error, also in a run that was canceled', async () => {
-  const cases = await mkdtemp(join(tmpdir(), 'cases-'));
-  onTestFinished(async () => await rm(cases, { recursive: true }));
-  const recordedOne = { ...scriptedModel([replyCall('refund', { order: 17 })]), price };
-  const run = await playRun(desk, {
-    message: 'Refund order 17',
-    model: recordedOne,
-    on: { request: { refund: noDecision() } },
-    at: { '1 hour': cancelRun() },
-  });
-  expect(run.outcome.status).toBe('cancelled');
-  await writeRecording(join(cases, 'canceled.json'), recordingOf(run, { blobs: {} }));
-  const model = {
-    ...scriptedModel([replyError(401, { message: 'No key.', type: 'auth', code: 'auth' })]),
-    price,
-  };
-  const evaluated = await evaluate(cases, { agents: [desk], model });
-  expect(evaluated.cases[0]?.candidates[0]).toMatchObject({
-    run: null,
-    error: expect.stringContaining('No key.'),
-  });
-  expect(evaluated.passed).toBe(false);
 });

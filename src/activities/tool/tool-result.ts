@@ -24,7 +24,7 @@ import { ToolError, guarded } from '../../tools/errors.js';
 import { isAsyncIterable, normalizeResult, partNotJson } from '../../tools/result/normalize.js';
 import { toPlain } from '../../tools/result/plain.js';
 import type { CallArtifacts, Tool, ToolContext } from '../../tools/tool.js';
-import { nearestFirst } from '../../validation/check-options.js';
+import { nearestFirst } from '../../validation/near-names.js';
 import { createLog, toRunIds, toSafeDetails } from '../attempt.js';
 import { offloadText, retryStore } from '../fork-messages.js';
 

@@ -8,7 +8,7 @@ import { readRefusal, reasonOfNo } from '../../core/text/refusal-words.js';
 import { show } from '../../core/text/text.js';
 import type { RequestedGrant } from '../../core/transcript/request.js';
 import { revokeGrant } from '../../updates/decide.js';
-import { likelyMeant } from '../../validation/check-options.js';
+import { likelyMeant } from '../../validation/near-names.js';
 import { type CliContext, type Command, EXIT, UsageError } from '../context.js';
 import { withWorker } from '../hosting/with-worker.js';
 import { checkWritten, deciderName } from '../input/option-parsers.js';

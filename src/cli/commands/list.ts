@@ -27,7 +27,7 @@ import {
   runnableFixes,
 } from '../reports/next-command.js';
 import { describeWorkflow } from '../../temporal/server-answers.js';
-import { nearestFirst } from '../../validation/check-options.js';
+import { nearestFirst } from '../../validation/near-names.js';
 import { checkingHint, readChecked } from '../requests/checked-decision.js';
 import { openRequest } from '../requests/decide.js';
 import {

@@ -14,7 +14,7 @@ import {
 } from '../../mcp/lock-tools.js';
 import type { McpServer } from '../../mcp/mcp-server.js';
 import { createSessions } from '../../mcp/session.js';
-import { likelyMeant, nearestFirst } from '../../validation/check-options.js';
+import { likelyMeant, nearestFirst } from '../../validation/near-names.js';
 import { normalizeError } from '../../tools/result/plain.js';
 import type { ToolLock } from '../../storage/tool-lock.js';
 import { type CliContext, type Command, CommandError, EXIT, UsageError } from '../context.js';

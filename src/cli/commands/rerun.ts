@@ -6,7 +6,7 @@ import type { Model } from '../../models/model.js';
 import { type Keyring, keyringFrom } from '../../encryption/keyring.js';
 import { readFiles } from '../../recordings/recording-files.js';
 import { rerun as rerunRecording } from '../../recordings/rerun.js';
-import { nearestFirst } from '../../validation/check-options.js';
+import { nearestFirst } from '../../validation/near-names.js';
 import { type CliContext, type Command, EXIT, type ExitCode } from '../context.js';
 import { withOptions } from '../input/options.js';
 import { runnableText } from '../reports/next-command.js';

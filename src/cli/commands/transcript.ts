@@ -24,7 +24,7 @@ import {
 } from '../../history/run-transcript.js';
 import { readWaited } from '../../history/segments.js';
 import type { Archive } from '../../storage/blob-store.js';
-import { nearestFirst } from '../../validation/check-options.js';
+import { nearestFirst } from '../../validation/near-names.js';
 import {
   type CliContext,
   type Command,

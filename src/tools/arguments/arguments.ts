@@ -1,6 +1,6 @@
 import { type JsonObject, isObject, parseForeignJson, isRecord } from '../../core/text/json.js';
 import type { CallProblem } from '../../core/transcript/messages.js';
-import { nearestFirst } from '../../validation/check-options.js';
+import { nearestFirst } from '../../validation/near-names.js';
 
 const SPACE = /[\t\n\r ]*/y;
 const PLAIN = /[ !#-[\]-\uffff]*/y;

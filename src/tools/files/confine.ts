@@ -9,7 +9,7 @@ import {
   realpath,
 } from 'node:fs/promises';
 import path from 'node:path';
-import { nearestFirst } from '../../validation/check-options.js';
+import { nearestFirst } from '../../validation/near-names.js';
 import { ToolError } from '../errors.js';
 
 /** Errors that the model can fix. All other errors, such as a full disk, are retried. */
