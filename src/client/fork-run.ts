@@ -31,8 +31,7 @@ import {
   startRun,
 } from '../updates/start.js';
 import { fieldsProblem, requiredFields } from '../validation/check-options.js';
-import { nearestFirst } from '../validation/near-names.js';
-import { namesHint } from '../validation/near-names.js';
+import { namesHint, nearestFirst } from '../validation/near-names.js';
 import { claimAttachments } from './attach.js';
 import { nameRun } from './run-ids.js';
 

@@ -164,11 +164,7 @@ function noWorkerError(context: CliContext, taskQueue: string): CommandError {
 export async function startRunNamed(
   context: CliContext,
   client: Client,
-  given: {
-    readonly input: RunInput;
-    readonly taskQueue: string;
-    readonly place: Place;
-  },
+  given: { readonly input: RunInput; readonly taskQueue: string; readonly place: Place },
 ): Promise<StartedRun> {
   const [{ startRun }, { nameRun }] = await Promise.all([
     import('../../updates/start.js'),
