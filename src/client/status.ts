@@ -20,6 +20,7 @@ import {
   currentActivity,
   endOfRun,
   failedAttempts,
+  hasProcessedEnd,
   pendingWork,
   workInFlight,
 } from '../history/pending-work.js';
@@ -49,7 +50,7 @@ export function toRunStatus(run: RunReading, now: number, by?: string): RunStatu
           reader: { by, now },
         });
   const isUnended = end === null && OPEN.includes(description?.status.name ?? '');
-  const status = isUnended && view.state !== null ? whileOpen(found, view.state) : found;
+  const status = isUnended && view.state !== null ? whileOpen(found, view.state, run) : found;
   const work = pendingWork(description);
   const reports = failedAttempts(events, work);
   const common = {
@@ -84,11 +85,11 @@ export function toRunStatus(run: RunReading, now: number, by?: string): RunStatu
 const OPEN: readonly string[] = ['RUNNING', 'PAUSED'];
 
 /**
- * Returns the status of a run that the server has open. If it only has to end, its last workflow task may
- * wait for a worker, and a cancel may still come first, so no reader shows the end before the server has it.
+ * Returns the status of a run that the server has open. If the run itself has not processed its end, the last
+ * workflow task waits for a worker, and a cancel may still come first, so no reader shows the end.
  */
-function whileOpen(status: StateStatus, state: RunState): StateStatus {
-  if (isOpenStatus(status.status)) return status;
+function whileOpen(status: StateStatus, state: RunState, run: RunReading): StateStatus {
+  if (isOpenStatus(status.status) || hasProcessedEnd(run)) return status;
   const [block] = blocks(state);
   return {
     ...status,

@@ -3,6 +3,7 @@ import type { Payload } from '@temporalio/common';
 import { inlineCalls } from '../core/calls/batch.js';
 import type { AgentDefinition } from '../core/definition/definition.js';
 import { nextAction } from '../core/run/next-action.js';
+import { finalOutcome } from '../core/run/status.js';
 import { failed } from '../core/state/change.js';
 import type { RunState } from '../core/state/state.js';
 import type { WorkInFlight } from '../core/state/status.js';
@@ -20,7 +21,7 @@ import type {
 import { optionalTsToMs } from '../temporal/sdk-internals.js';
 import { payloadValue } from '../temporal/server-answers.js';
 import { type HistoryEvent, decodeFailure } from './history-event.js';
-import type { EndedEvent, InFlight, Projection } from './projection.js';
+import { type EndedEvent, type InFlight, type Projection, createProjector } from './projection.js';
 import type { RunReading } from './read-run.js';
 import {
   NO_ATTEMPTS,
@@ -248,6 +249,14 @@ export function endOfRun(run: Pick<RunReading, 'view' | 'terminatedWhy'>): EndOf
         ? { status: 'failed', reason: end.reason, ...nothing, error: end.message }
         : failed(state, end),
   };
+}
+
+/** Whether the workflow tasks that have ended include the end of the run, which then only archives its messages. */
+export function hasProcessedEnd({ events }: Pick<RunReading, 'events'>): boolean {
+  const projector = createProjector();
+  for (const event of events) projector.push(event);
+  const { state } = projector.processed();
+  return state !== null && finalOutcome(state) !== null;
 }
 
 function outsideReason({ how }: EndedEvent): FailReason {

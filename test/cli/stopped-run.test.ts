@@ -144,9 +144,9 @@ test('a node that is tried again says why it failed, in the status and while it 
   const following = does(attach, { id, wait: true });
   await expect
     .poll(async () => (await does(status, { id })).stdout, { interval: 100, timeout: 9_000 })
-    .toMatch(/^doing +node:sum \(.*attempt [2-4].*, after: the ledger is closed\)$/m);
+    .toMatch(/^doing +node sum \(.*attempt [2-4].*, after: the ledger is closed\)$/m);
   const { stderr } = await following;
-  expect(stderr).toMatch(/^… node:sum: attempt [2-4], after: the ledger is closed$/m);
+  expect(stderr).toMatch(/^… node sum: attempt [2-4], after: the ledger is closed$/m);
   expect(stderr).toMatch(
     /^After a fix, begin at the node that failed, in a new run, with: .* fork run-\S+ --node sum/m,
   );

@@ -239,7 +239,7 @@ describe('perdure mcp accept', () => {
     expect(lines).toContain('+ [MCP far] sends it');
     expect(lines.slice(-2)).toEqual([
       'Not accepted: 2 tools.',
-      'error: MCP server "orders" needs ORDERS_TOKEN, which the environment of this command does not have; set it',
+      'error: MCP server "orders" needs ORDERS_TOKEN, which the environment of this command does not have; set ORDERS_TOKEN',
     ]);
     expect((await accept({})).slice(-2)[0]).toBe('Accepted 2 tools.');
     expect(await accept({ tool: 'sent' })).toEqual([1, lines.at(-1)]);

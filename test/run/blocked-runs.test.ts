@@ -236,7 +236,7 @@ describe('a run of an agent that no worker has', () => {
     const handle = await rig.start({ agent: 'clark', message: 'hello', open: true });
     const status = await blocked(handle);
     expect(status).toMatchObject({ agent: 'clark', reason: 'agent_missing', outcome: null });
-    expect(status.message).toContain('got "clark" (nearest: clerk, slow)');
+    expect(status.message).toContain('got "clark" (nearest: clerk)');
     await vi.waitFor(
       async () => {
         const found = await client.status(handle.workflowId);

@@ -230,8 +230,7 @@ describe('two builds on one queue', () => {
     );
     // The server repeats the search on the newer build, and the workflow learns nothing of it.
     await vi.waitFor(
-      async () =>
-        expect((await client.status(id)).doing).toMatch(/^find node:finish .*attempt [3-9]/),
+      async () => expect((await client.status(id)).doing).toMatch(/^node finish .*attempt [3-9]/),
       { timeout: 30_000, interval: 100 },
     );
     await deploy('one', 'finish');
