@@ -53,7 +53,7 @@ export default defineConfig({
         test: {
           name: 'server',
           // They wait for servers and processes most of the time.
-          maxWorkers: 8,
+          maxWorkers: 6,
           sequence: { groupOrder: 0 },
           // A race between a test and a busy server is reported, and does not hide the other results.
           retry: 1,
