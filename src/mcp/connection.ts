@@ -349,8 +349,10 @@ export function knownFault(
     const fix = `check that the server is running, and its \`url\`: ${new URL(server.url).origin}`;
     return { what: message, fix };
   }
-  const program = [server.command, ...(server.args ?? [])].map(shellWord).join(' ');
-  const fix = `run it alone to see why it does not answer: ${program}`;
+  const { cwd, command, args = [] } = server;
+  const folder = cwd === undefined ? '' : `cd ${shellWord(cwd)} && `;
+  const program = [command, ...args].map(shellWord).join(' ');
+  const fix = `run it alone to see why it does not answer: ${folder}${program}`;
   return { what: message, fix };
 }
 

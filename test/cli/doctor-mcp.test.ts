@@ -116,7 +116,7 @@ test('doctor names a server that writes beside the protocol, and what helps with
       name: 'rubbish',
       connectTimeout: 500,
     }),
-    programServer("throw new TypeError('no luck')", { name: 'crash' }),
+    programServer("throw new TypeError('no luck')", { name: 'crash', cwd: '/' }),
     mcpServer({ name: 'typo', transport: 'stdio', command: 'nodee', args: ['x.js'] }),
     mcpServer({ name: 'glued', transport: 'stdio', command: 'nodee x.js' }),
     mcpServer(gone),
@@ -130,7 +130,7 @@ test('doctor names a server that writes beside the protocol, and what helps with
     'mcp loud note: let it write such text to its standard error',
     'mcp rubbish problem: check `command` and `args`',
     expect.stringMatching(
-      /^mcp crash problem: run it alone to see why it does not answer: \S+ -e '.*no luck/,
+      /^mcp crash problem: run it alone to see why it does not answer: cd \/ && \S+ -e '.*no luck/,
     ),
     'mcp typo problem: check that the command is installed on this worker and that `cwd` exists',
     'mcp glued problem: arguments go to `args`: command: "nodee", args: ["x.js"]',
