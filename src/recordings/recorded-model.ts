@@ -156,7 +156,7 @@ function unrecorded(
   return createDivergence({
     agent: runs.find(({ id }) => id === run)?.agent ?? run,
     turn: Number(turn ?? 1),
-    // What a node's function does is no step.
+    // The call of a node's function does not belong to a step.
     step: activity !== null && nodePlaceOf(activity) !== null ? 0 : Number(step ?? 0),
     kind: 'model',
     actual: messages.at(-1)?.text ?? '',

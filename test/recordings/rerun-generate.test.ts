@@ -5,33 +5,42 @@ import { ModelError } from '../../src/models/model.js';
 import { rerun } from '../../src/recordings/rerun.js';
 import { cancelRun, replyText, scriptedModel } from '../../src/testing.js';
 import { playAndRecord, useSourceBundle } from '../support/memory.js';
+import type { NodeContext } from '../../src/tools/tool.js';
 
 beforeAll(useSourceBundle);
 
 const long = 'long '.repeat(1_000);
 
-/** Asks two models at once, one of them for a value, and then once more. */
-const writer = (message = 'Sum up.') =>
-  defineGraph({
-    name: 'writer',
+/** Returns a graph whose only node writes the answer with this function. */
+function writing(
+  name: string,
+  draft: (text: string, generate: NodeContext['generate']) => Promise<string>,
+) {
+  return defineGraph({
+    name,
     model: 'm',
     state: z.object({ text: z.string(), draft: z.string().optional() }),
     messageTo: 'text',
     answerFrom: 'draft',
     nodes: ({ run }) => ({
       write: run({
-        run: async (s, { generate }) => {
-          const output = z.object({ kind: z.enum(['bill', 'spam']) });
-          const [first, second] = await Promise.all([
-            generate({ model: 'other', message: 'Sort.', output }),
-            generate({ message: s.text }),
-          ]);
-          const sum = await generate({ message, instructions: second });
-          return { draft: `${first.kind} ${second.length} ${sum}` };
-        },
+        run: async ({ text }, { generate }) => ({ draft: await draft(text, generate) }),
       }),
     }),
   }).wire({ start: 'write', edges: { write: { done: 'end', failed: 'end' } } });
+}
+
+/** Asks two models at once, one of them for a value, and then once more. */
+const writer = (message = 'Sum up.') =>
+  writing('writer', async (text, generate) => {
+    const output = z.object({ kind: z.enum(['bill', 'spam']) });
+    const [first, second] = await Promise.all([
+      generate({ model: 'other', message: 'Sort.', output }),
+      generate({ message: text }),
+    ]);
+    const sum = await generate({ message, instructions: second });
+    return `${first.kind} ${second.length} ${sum}`;
+  });
 
 const model = {
   price: { input: 1, cachedInput: 1, output: 1 },
@@ -75,26 +84,14 @@ test('a candidate gets the requests of the function, under each name of a model'
 });
 
 const caught = (what: 'throws' | 'catches') =>
-  defineGraph({
-    name: 'careful',
-    model: 'm',
-    state: z.object({ text: z.string(), draft: z.string().optional() }),
-    messageTo: 'text',
-    answerFrom: 'draft',
-    nodes: ({ run }) => ({
-      write: run({
-        run: async (_, { generate }) => {
-          const draft = await generate({ message: 'Write.' }).catch((error: unknown) => {
-            if (what === 'throws') throw error;
-            return 'nothing';
-          });
-          return { draft };
-        },
-      }),
-    }),
-  }).wire({ start: 'write', edges: { write: { done: 'end', failed: 'end' } } });
+  writing('careful', async (_, generate) => {
+    return await generate({ message: 'Write.' }).catch((error: unknown) => {
+      if (what === 'throws') throw error;
+      return 'nothing';
+    });
+  });
 
-test('a reply that is no answer, and a failure of the model, are as recorded', async () => {
+test('a reply that was cut off, and a failure of the model, are as recorded', async () => {
   const cut = {
     call: async () => await Promise.resolve({ text: 'Dear', calls: [], finish: 'length' as const }),
   };

@@ -6,7 +6,7 @@ import { type Overlap, overlapOf, overlapPolicy } from './options.js';
 export interface TriggerResult {
   /**
    * `waits`: until an earlier firing has ended. `skipped`: since an earlier one has not ended. Null if that was
-   * not seen within 3 s, as of a second trigger within a second, or while the server is busy.
+   * not seen within 3 s, for example after a second trigger within a second, or while the server is busy.
    */
   readonly firing: 'fired' | 'waits' | 'skipped' | null;
   /** The id of the run that was started; with `to`, of the workflow that sends the message. Only for `fired`. */

@@ -66,8 +66,8 @@ export type CallErrorType =
   | 'agent_failed';
 
 /**
- * Returns why the work of a node has failed, for people. A function of a node is no tool, so the type of its
- * own errors says nothing.
+ * Returns, for people, why the work of a node has failed. `tool_error` is left out: it is also the type of an
+ * error that a node's function has thrown, without any tool.
  */
 export function nodeFailureText({ type, message }: CallFailure): string {
   return type === 'tool_error' && message !== '' ? message : `${type}: ${message}`;
@@ -130,8 +130,8 @@ export interface ToolSuccess {
   /** The parts that could not be stored. */
   readonly reports?: readonly AttemptReport[];
   /**
-   * The call as its tool describes it to people, if it can be undone and no text was recorded before, as of one
-   * whose arguments had references. A worker of an earlier version does not say it.
+   * The call as its tool describes it to people, if it can be undone and no such text was recorded before its
+   * execution, for example because its arguments had references. Workers of earlier versions omit it.
    */
   readonly summary?: string;
 }
