@@ -3,6 +3,7 @@ import type { CheckDecisionResult } from '../../src/core/guards/recorded.js';
 import type { RunState } from '../../src/core/state/state.js';
 import { nextAction } from '../../src/core/run/next-action.js';
 import { presentRequest } from '../../src/core/requests/presentation.js';
+import { askRefusal } from '../../src/core/run/ask.js';
 import { runStatus } from '../../src/core/run/status.js';
 import { openRequests } from '../../src/core/requests/open-requests.js';
 import {
@@ -55,6 +56,20 @@ describe('a decision that a worker checks', () => {
     ]);
     const executed = nextAction(done).type === 'run-calls';
     expect([executed, results(done).length]).toEqual(as === 'approve' ? [true, 0] : [false, 1]);
+  });
+
+  test('keeps a message that may be another one out, and says why', () => {
+    const refusal = askRefusal(
+      checking('edit', { arguments: {} }),
+      { message: 'yes' },
+      { id: 'm', now: 11 },
+    );
+    expect(refusal).toMatchObject({
+      reason: 'checking',
+      message: expect.stringMatching(
+        /^message: another decision about r1 \(edit\) waits for a worker/,
+      ),
+    });
   });
 
   test('leaves no command that decides in the status, because the run would refuse it', () => {

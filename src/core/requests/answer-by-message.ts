@@ -14,7 +14,13 @@ import { noReason } from '../text/refusal-words.js';
 import { show } from '../text/text.js';
 import { type Decision, OFFERED } from '../transcript/request.js';
 import { askingWork } from './open-requests.js';
-import { type Refused, expiryProblem, newDecisionProblem, requestProblem } from './refusal.js';
+import {
+  type Refused,
+  checkingProblem,
+  expiryProblem,
+  newDecisionProblem,
+  requestProblem,
+} from './refusal.js';
 
 /** The parts of a message that determine whether it decides. */
 type Said = Pick<Ask, 'message' | 'answers' | 'sentAt' | 'by' | 'mode'>;
@@ -204,7 +210,11 @@ function mayNot({ request: { id } }: AskingWork): Refused {
 }
 
 /** Returns what can be answered, for words that are no answer, or that do not say to what. */
-function help(state: RunState, open: readonly AskingWork[], text: string): Refused {
+function help(state: RunState, asking: readonly AskingWork[], text: string): Refused {
+  const open = asking.filter(({ proposal }) => proposal === undefined);
+  const [first] = asking;
+  const checking = first && checkingProblem(first, 'message');
+  if (checking && open.length === 0) return checking;
   const each = open.map((work) => `request ${work.request.id}: ${expectedOf(state, work)}`);
   const [unbound] = open.filter((work) => needsDigest(state, work));
   const got = `${show(text)}${unbound && readYesOrNo(text) !== null ? ' without it' : ''}`;

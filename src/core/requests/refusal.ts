@@ -16,6 +16,7 @@ import { checkLimits } from '../input/limits.js';
 import { deciderProblem } from '../definition/rules.js';
 import { peopleOf } from '../state/consent.js';
 import { nodeOfCall } from '../state/turn-definition.js';
+import type { AskingWork } from '../state/work.js';
 import {
   type Decision,
   DECISION_FIELDS,
@@ -105,11 +106,17 @@ function oneProblem(
   }
   const notDecider = deciderProblem(request.deciders, { by, groups, ...peopleOf(state) });
   if (notDecider !== null) return { reason: 'not_a_decider', message: notDecider };
-  if (work.proposal !== undefined) {
-    const message = `request: another decision about ${id} (${work.proposal.decision.as}) waits for a worker to check it; try again once it is checked`;
-    return { reason: 'checking', message };
-  }
-  return contentProblem(decision, request);
+  return checkingProblem(work, 'request') ?? contentProblem(decision, request);
+}
+
+/** Returns the refusal of another decision about work of which one is being checked; null without one. `field`: where it is. */
+export function checkingProblem(
+  { request, proposal }: AskingWork,
+  field: 'request' | 'message',
+): Refused | null {
+  if (proposal === undefined) return null;
+  const message = `${field}: another decision about ${request.id} (${proposal.decision.as}) waits for a worker to check it; try again once it is checked`;
+  return { reason: 'checking', message };
 }
 
 /** How the user of a command can decide about a request. */
