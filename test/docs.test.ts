@@ -62,6 +62,10 @@ describe('the README', () => {
   });
 });
 
+test('ARCHITECTURE.md has at most 4,000 words, with the bars of its tables', () => {
+  expect(read('ARCHITECTURE.md').trim().split(/\s+/).length).toBeLessThanOrEqual(4000);
+});
+
 describe('the documents', () => {
   test('link to files and headings that exist', () => {
     const broken = DOCUMENTS.flatMap((document) =>
