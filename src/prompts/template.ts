@@ -37,7 +37,8 @@ const templateOptions = z.strictObject({
  * names, for text, numbers, and booleans, or a zod object; an absent optional argument becomes
  * empty text.
  *
- * Throws an `InputError` if the text has an undeclared placeholder, or if an option is invalid.
+ * Throws an `InputError` if the text has an undeclared placeholder, if it does not use a declared
+ * argument, or if an option is invalid.
  *
  * @example
  * ```ts
@@ -67,10 +68,17 @@ export function template(
   const { version } = options;
   const args = toSchema(options.args ?? []);
   const known = Object.keys(args.shape);
-  const unknown = listNames(text).filter((name) => !known.includes(name));
+  const used = listNames(text);
+  const unknown = used.filter((name) => !known.includes(name));
   if (unknown.length > 0) {
     throw new InputError(
       `template: ${describeUnknown('argument', unknown, known)}; declare it in \`args\``,
+    );
+  }
+  const unused = known.find((name) => !used.includes(name));
+  if (unused !== undefined) {
+    throw new InputError(
+      `template: args: expected arguments that the text uses, got ${JSON.stringify(unused)}; write {{${unused}}} in the text, or remove the argument`,
     );
   }
   const content = {
