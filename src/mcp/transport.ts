@@ -103,6 +103,10 @@ function messageBuffer(
 ): Pick<ReadBuffer, 'append' | 'readMessage' | 'clear'> & Pick<OpenTransport, 'noise'> {
   const lines = createLineBuffer();
   const noise = createNoise(onNoise);
+  const unfinished = (): string => {
+    const rest = lines.rest();
+    return MESSAGE.test(rest) || BEGIN.test(rest) ? '' : rest;
+  };
   /** The rest of a line that holds several messages. */
   let batch: unknown[] = [];
   let line: string | null = null;
@@ -141,13 +145,18 @@ function messageBuffer(
         }
       }
     },
-    clear: () => lines.clear(),
-    noise: () => noise.beforeMessages(),
+    clear() {
+      noise.add(unfinished());
+      lines.clear();
+    },
+    noise: () => noise.beforeMessages(unfinished()),
   };
 }
 
 const parse = (text: string): unknown => JSON.parse(quoteLargeIntegers(text));
 
+/** A line that begins as a message, or as a list of them. */
+const MESSAGE = /^\s*(?:\{|\[\s*\{)/;
 /** Where a message begins on a line that begins with other text. */
 const BEGIN = /\{\s*"(?:jsonrpc|id|result|error)"/;
 
@@ -182,17 +191,18 @@ interface Noise {
   add(text: string): void;
   /** The program has sent a message. */
   end(): void;
-  /** Returns what was written while no message had been sent; empty after it. */
-  beforeMessages(): string;
+  /** Returns what was written while no message had been sent; empty after it. `rest`: a line without its end. */
+  beforeMessages(rest: string): string;
 }
 
 function createNoise(onNoise: (text: string) => void): Noise {
   let text = '';
   let hasMessages = false;
-  const shown = (): string => oneLineOf(text).slice(0, NOISE_CHARACTERS);
+  const shown = (rest = ''): string => oneLineOf(text + rest).slice(0, NOISE_CHARACTERS);
   return {
     add(more) {
-      if (text.length < NOISE_CHARACTERS) text += `${more.slice(0, KEPT_CHARACTERS)}\n`;
+      if (more !== '' && text.length < NOISE_CHARACTERS)
+        text += `${more.slice(0, KEPT_CHARACTERS)}\n`;
     },
     end() {
       hasMessages = true;
@@ -200,7 +210,7 @@ function createNoise(onNoise: (text: string) => void): Noise {
       text = '';
       if (noise !== '') onNoise(noise);
     },
-    beforeMessages: () => (hasMessages ? '' : shown()),
+    beforeMessages: (rest) => (hasMessages ? '' : shown(rest)),
   };
 }
 
@@ -272,6 +282,8 @@ interface LineBuffer {
   append(chunk: Buffer): void;
   /** Returns the next whole line without its end, or null if there is none yet. */
   next(): string | null;
+  /** Returns the beginning of the line whose end has not arrived; empty if there is none. */
+  rest(): string;
   clear(): void;
 }
 
@@ -312,6 +324,7 @@ export function createLineBuffer(): LineBuffer {
       else taken += 1;
       return line ?? null;
     },
+    rest: () => Buffer.concat(open, Math.min(openBytes, KEPT_CHARACTERS)).toString('utf8'),
     clear() {
       [lines, taken, open, openBytes] = [[], 0, [], 0];
     },

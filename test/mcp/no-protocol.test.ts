@@ -33,6 +33,32 @@ test('a program that writes no message is quoted, with what to check', async () 
   });
 });
 
+test('a program that asks for something, without a line end, is quoted, too', async () => {
+  const asks = "process.stdout.write('Password:\\u001b[0m '); setInterval(() => {}, 1000)";
+  const error = await failureOf(program(asks));
+  expect(error).toBeInstanceOf(NoProtocolError);
+  expect(error).toMatchObject({
+    message: expect.stringContaining('not the protocol ("Password: [0m"), and no message'),
+  });
+  const session = sessionOf(programServer(asks));
+  const failure = async (): Promise<string> =>
+    await session.listing({ maxAgeMs: 0, waitMs: 100 }).then(
+      () => '',
+      (late: Error) => late.message,
+    );
+  await expect
+    .poll(failure, { timeout: 20_000 })
+    .toMatch(/has not answered within 100 ms; it writes .* \("Password: \[0m"\), and no message$/);
+});
+
+test('the beginning of a message is not taken for other text', async () => {
+  const error = await failureOf(
+    program(`process.stdout.write('{"jsonrpc":"2.0",'); setInterval(() => {}, 1000)`),
+  );
+  expect(error).not.toBeInstanceOf(NoProtocolError);
+  expect(error).toMatchObject({ message: expect.not.stringContaining('not the protocol') });
+});
+
 test('a program that is still starting is quoted to a caller who waits no longer', async () => {
   const session = sessionOf(
     programServer("console.log('Listening on 3000'); setInterval(() => {}, 1000)"),
