@@ -155,8 +155,11 @@ describe('perdure mcp accept', () => {
     onTestFinished(() => http.stop());
     const far = mcpServer({ name: 'far', transport: 'http', url: http.url });
     let servers = [far];
+    let others: readonly McpServer[] = [];
+    const agent = (name: string, mcp: readonly McpServer[]) =>
+      defineAgent({ name, instructions: 'x', mcp });
     const configOf = (): Config =>
-      defineConfig({ agents: [defineAgent({ name: 'a', instructions: 'x', mcp: servers })] });
+      defineConfig({ agents: [agent('a', servers), agent('b', others)] });
     const accept = async (options: McpAcceptOptions): Promise<readonly (string | number)[]> => {
       const lines: string[] = [];
       const context = {
@@ -234,6 +237,8 @@ describe('perdure mcp accept', () => {
       env: ['ORDERS_TOKEN'],
     });
     servers = [orders, far];
+    // Another agent's selection of the same server does not report it twice.
+    others = [{ ...orders, allowTools: ['look'] }];
     const [code, ...lines] = await accept({ dryRun: true });
     expect(code).toBe(1);
     expect(lines).toContain('+ [MCP far] sends it');
@@ -242,6 +247,8 @@ describe('perdure mcp accept', () => {
       'error: MCP server "orders" needs ORDERS_TOKEN, which the environment of this command does not have; set ORDERS_TOKEN',
     ]);
     expect((await accept({})).slice(-2)[0]).toBe('Accepted 2 tools.');
-    expect(await accept({ tool: 'sent' })).toEqual([1, lines.at(-1)]);
+    const answered = 'MCP servers that answered, with nothing to accept: far.';
+    expect(await accept({ tool: 'sent' })).toEqual([1, answered, lines.at(-1)]);
+    expect(await accept({ dryRun: true })).toEqual([1, answered, lines.at(-1)]);
   });
 });

@@ -180,6 +180,8 @@ interface FailedServer {
 interface Findings {
   readonly found: readonly Unaccepted[];
   readonly failed: readonly FailedServer[];
+  /** The names of the servers whose tools were listed. */
+  readonly answered: readonly string[];
 }
 
 const WAIT_MS = 30_000;
@@ -201,7 +203,8 @@ export const mcpAccept: Command<McpAcceptOptions> = {
   async run(context, { server: name, tool, dryRun = false, yes = false }) {
     const servers = serversOf(await context.config(), name);
     const { toolLock } = await context.stores();
-    const { found, failed } = await findUnaccepted({ toolLock, env: context.env }, servers, tool);
+    const findings = await findUnaccepted({ toolLock, env: context.env }, servers, tool);
+    const { found, failed } = findings;
     const isOnlyShown = dryRun || found.length === 0;
     const asks = !isOnlyShown && !yes;
     // A misspelled name is refused first.
@@ -218,7 +221,7 @@ export const mcpAccept: Command<McpAcceptOptions> = {
         );
       }
     }
-    report(context, { found, failed }, { isAccepted, isShown: asks });
+    report(context, findings, { isAccepted, isShown: asks });
     if (answer === 'interrupted') return EXIT.interrupted;
     const isDone = found.length === 0 || isAccepted || dryRun;
     return isDone && failed.length === 0 ? EXIT.completed : EXIT.failed;
@@ -249,17 +252,21 @@ async function findUnaccepted(
   const sessions = createSessions(env);
   try {
     const known: string[] = [];
-    const failed: FailedServer[] = [];
+    const answered = new Set<string>();
+    const failed = new Map<string, FailedServer>();
     const found = await Promise.all(
       servers.map(async (server): Promise<readonly Unaccepted[]> => {
         const listed = await sessions
           .of(server)
           .listing({ maxAgeMs: WAIT_MS, waitMs: WAIT_MS })
           .catch((error: unknown) => {
-            failed.push({ server, message: normalizeError(error).message });
+            const { message } = normalizeError(error);
+            // Agents with different selections share a server.
+            failed.set(`${server.name} ${message}`, { server, message });
             return null;
           });
         if (listed === null) return [];
+        answered.add(server.name);
         const { used } = serverTools(server, listed);
         known.push(...used.map((each) => each.listed.name));
         const chosen = used.filter((each) => tool === undefined || each.listed.name === tool);
@@ -277,8 +284,8 @@ async function findUnaccepted(
       found.flat().map((each) => [`${lockName(each.server)} ${each.used.listed.name}`, each]),
     );
     // A server that failed may have the tool.
-    if (tool === undefined || known.includes(tool) || failed.length > 0) {
-      return { found: [...all.values()], failed };
+    if (tool === undefined || known.includes(tool) || failed.size > 0) {
+      return { found: [...all.values()], failed: [...failed.values()], answered: [...answered] };
     }
     const names = known.slice(0, 40).join(', ') || 'none';
     throw new UsageError(
@@ -298,7 +305,7 @@ async function confirmed(context: CliContext, found: readonly Unaccepted[]): Pro
 /** `isShown`: the changes were shown with the question. */
 function report(
   context: CliContext,
-  { found, failed }: Findings,
+  { found, failed, answered }: Findings,
   { isAccepted, isShown }: { readonly isAccepted: boolean; readonly isShown: boolean },
 ): void {
   if (context.options.json) {
@@ -318,6 +325,10 @@ function report(
   const count = formatCount(found.length, 'tool');
   if (found.length > 0) context.note(isAccepted ? `Accepted ${count}.` : `Not accepted: ${count}.`);
   else if (failed.length === 0) context.note('Nothing to accept: no tool is new or has changed.');
+  const others = answered.filter((name) => !found.some(({ server }) => server.name === name));
+  if (failed.length > 0 && others.length > 0) {
+    context.note(`MCP servers that answered, with nothing to accept: ${others.join(', ')}.`);
+  }
   for (const { message } of failed)
     context.note(`error: ${printable(runnableText(context, message))}`);
 }
