@@ -1,6 +1,7 @@
 import type { Client, WorkflowExecutionInfo } from '@temporalio/client';
 import { SearchAttributeType, defineSearchAttributeKey } from '@temporalio/common';
 import { InputError, NoRunError, UnreadableError } from '../core/errors.js';
+import { commandLine } from '../core/requests/commands.js';
 import { requestMemo } from '../core/requests/open-requests.js';
 import type { RunStatus } from '../core/state/status.js';
 import { visible, actorText } from '../core/state/summaries.js';
@@ -20,7 +21,7 @@ const MEMO_TOTAL = 'requestsTotal';
 /** An open request in the memo of its run. `client.request` reads the whole request. */
 export interface OpenRequest extends Pick<
   Request,
-  'id' | 'kind' | 'tool' | 'digest' | 'expiresAt' | 'raisedAt' | 'fix'
+  'id' | 'kind' | 'tool' | 'digest' | 'expiresAt' | 'raisedAt' | 'fix' | 'checking'
 > {
   /** The id of the run that asks. */
   readonly run: string;
@@ -54,11 +55,11 @@ export function memoRequests(
 
 function readOne(value: unknown, of: Pick<OpenRequest, 'run' | 'agent'>): OpenRequest | null {
   if (!isObject(value)) return null;
-  const { kind, expiresAt = null, raisedAt, tool } = value;
+  const { kind, expiresAt = null, raisedAt, tool, checking } = value;
   const [id, digest] = [textField(value, 'id'), textField(value, 'digest')];
   if (id === '' || !/^[0-9a-f]{64}$/.test(digest) || !isKind(kind)) return null;
   if (!isTime(raisedAt) || !(expiresAt === null || isTime(expiresAt))) return null;
-  return {
+  const request: OpenRequest = {
     ...of,
     id,
     kind,
@@ -69,6 +70,13 @@ function readOne(value: unknown, of: Pick<OpenRequest, 'run' | 'agent'>): OpenRe
     expiresAt,
     fix: textField(value, 'fix'),
   };
+  return checking === true ? beingChecked(request) : request;
+}
+
+/** Returns a request about which no decision can be made, since one is being checked: its command shows it. */
+export function beingChecked(request: OpenRequest): OpenRequest {
+  const fix = commandLine('perdure', ['inbox', request.run, request.id]);
+  return { ...request, fix, checking: true };
 }
 
 function isKind(value: unknown): value is RequestKind {

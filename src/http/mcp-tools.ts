@@ -97,7 +97,7 @@ export function withNextAct<Status extends ReadStatus>(status: Status, runnable:
     const command = runnable(commandLine('perdure', ['resume', id]));
     return { ...status, message: `the run is paused; a person resumes it with: ${command}` };
   }
-  const [request] = below;
+  const request = below.find(({ checking }) => checking !== true);
   if (request !== undefined) {
     const asked = `request ${request.id} of run ${request.run}, which this run called, waits for a person: ${request.shown}`;
     return { ...status, message: `${asked}; ${request.fix}` };

@@ -120,22 +120,24 @@ export async function checkProposal(run: RunContext, name: string): Promise<void
   const input = checkInput(run, work, work.proposal);
   const task = { activity: 'checkDecision', input };
   recordNow(run, { type: 'scheduled', task });
+  updateMemo(run);
   try {
     const result = await inFlight(run, () => checkDecision(input));
     recordNow(run, { type: 'completed', task, result });
   } catch (error) {
     recordNow(run, failureFact(task, error));
   }
-  if (findWork(run.state, name)?.phase === 'asking') separateTask(run);
+  if (findWork(run.state, name)?.phase === 'asking') updateMemo(run);
 }
 
 /**
- * Gives the current workflow task a command where people may act next. A worker that does not have the run in its
+ * Publishes which requests are being checked. When a check, or an undo, has ended, this also gives the current workflow
+ * task a command where people may act next. A worker that does not have the run in its
  * cache processes a task without commands together with the next one, and validates the updates of that one first:
  * against a state in which the check, or the undo, has not ended. Such a refusal would leave no trace, so the next
  * worker would repeat it.
  */
-function separateTask({ state }: RunContext): void {
+function updateMemo({ state }: RunContext): void {
   if (state.config.revised) upsertMemo({ ...stateMemo(state, workflowInfo().workflowId) });
 }
 
@@ -189,7 +191,7 @@ async function undo(run: RunContext, name: string): Promise<void> {
       doing: 'undo',
       activity: (_, work) => activityFor(run, work),
     });
-    if (findWork(run.state, name) === undefined) separateTask(run);
+    if (findWork(run.state, name) === undefined) updateMemo(run);
   }
 }
 

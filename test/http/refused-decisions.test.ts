@@ -46,8 +46,13 @@ describe('a decision that the check has refused', () => {
     const clicks = [await click(), await click()];
     const checking = { status: 200, body: { receipts: [{ request: 'r1', checking: true }] } };
     expect(clicks).toMatchObject([checking, checking]);
+    const listed = async () => (await desk.send(`/v1/requests?run=${id}`)).body.requests;
+    const shown = { id: 'r1', checking: true, fix: expect.stringContaining(`inbox ${id} r1`) };
+    await expect.poll(listed).toMatchObject([shown]);
+    expect((await desk.client.requests({ run: id })).requests).toMatchObject([shown]);
     held.release();
     expect(await refusals(id)).toBe(1);
+    await expect.poll(async () => (await listed())[0]?.checking).toBeUndefined();
     check = () => true;
     expect((await click()).status).toBe(200);
     expect((await desk.client.result(id)).answer).toBe('done: paid 41');

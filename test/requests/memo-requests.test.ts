@@ -30,6 +30,19 @@ describe('the requests in a memo', () => {
     });
   });
 
+  test('are marked while a decision is being checked, and their command shows them', () => {
+    const memo = {
+      requests: [
+        { ...entry, checking: true },
+        { ...entry, checking: 'yes' },
+      ],
+    };
+    expect(memoRequests(memo, of).requests).toEqual([
+      { ...of, ...entry, checking: true, fix: 'perdure inbox desk-1 r1' },
+      { ...of, ...entry },
+    ]);
+  });
+
   test.each([
     undefined,
     {},

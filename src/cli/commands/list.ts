@@ -3,12 +3,11 @@ import { withCalled } from '../../agents/agent-definition.js';
 import { type ListFilter, assertListFilter } from '../../client/list-filter.js';
 import { listWithBelow } from '../../client/below.js';
 import { listRuns } from '../../client/list.js';
-import { type OpenRequest, listRequests } from '../../client/requests.js';
+import { type OpenRequest, beingChecked, listRequests } from '../../client/requests.js';
 import type { RunRow } from '../../client/run-row.js';
 import { BLOCKED_BELOW, ownReason } from '../../core/state/status.js';
 import { toRunStatus } from '../../client/status.js';
 import { InputError } from '../../core/errors.js';
-import { commandLine } from '../../core/requests/commands.js';
 import { visible } from '../../core/state/summaries.js';
 import { type CliContext, type Command, EXIT, type ExitCode, UsageError } from '../context.js';
 import { columns, formatDateTime } from '../format/format.js';
@@ -323,12 +322,6 @@ interface HeldRuns {
     string,
     { readonly place: WorkerPlace; readonly checked: Awaited<ReturnType<typeof readChecked>> }
   >;
-}
-
-/** Returns a request whose command shows it: no decision can be made about it. */
-function beingChecked(request: OpenRequest): OpenRequest & { readonly checking: true } {
-  const fix = commandLine('perdure', ['inbox', request.run, request.id]);
-  return { ...request, fix, checking: true };
 }
 
 async function heldRuns(client: Client, requests: readonly OpenRequest[]): Promise<HeldRuns> {

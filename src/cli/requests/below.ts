@@ -101,7 +101,9 @@ export async function watchBelow(
     const now = performance.now();
     const isLasting = (one: BlockedRun): boolean =>
       joined === null || now - (foundAt.get(one.run) ?? now) >= PATIENCE_MS;
-    const unseen = requests.filter(({ digest }) => seen?.has(digest) !== true);
+    const unseen = requests.filter(
+      ({ digest, checking }) => seen === null || (!seen.has(digest) && checking !== true),
+    );
     const counted = { requests: unseen, blocked: seen ? [] : blocked.filter(isLasting) };
     if (!isNothing(counted) && (seen !== null || awaitsOnlyAgents(run))) return counted;
     for (const known of foundAt.keys()) {

@@ -252,6 +252,8 @@ interface RequestNote {
   readonly expiresAt: number | null;
   /** The command that decides. */
   readonly fix: string;
+  /** A decision was made and is being checked on a worker. */
+  readonly checking?: true;
 }
 
 /** The field of the memo. */
@@ -267,7 +269,15 @@ const MAX_NOTES = 20;
 export function stateMemo(state: RunState, run: string): RequestMemo {
   const asking = askingWork(state);
   const shown = asking.slice(0, MAX_NOTES).map((work) => toRequest(state, work, run));
-  return requestMemo(shown, asking.length);
+  const { requests, ...more } = requestMemo(shown, asking.length);
+  if (state.config.revised) return { requests, ...more };
+  // The memo of a run that an earlier version began does not change when a check begins or ends.
+  return { requests: requests.map(withoutCheck), ...more };
+}
+
+function withoutCheck(note: RequestNote): RequestNote {
+  const { checking: _, ...rest } = note;
+  return rest;
 }
 
 /**
@@ -280,7 +290,7 @@ export function requestMemo(requests: readonly Request[], total = requests.lengt
 }
 
 function requestNote(request: Request): RequestNote {
-  const { id, kind, tool, digest, raisedAt, expiresAt, fix } = request;
+  const { id, kind, tool, digest, raisedAt, expiresAt, fix, checking } = request;
   return {
     id,
     kind,
@@ -290,5 +300,6 @@ function requestNote(request: Request): RequestNote {
     raisedAt,
     expiresAt,
     fix,
+    ...(checking && { checking }),
   };
 }
