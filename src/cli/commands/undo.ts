@@ -6,6 +6,7 @@ import type { Undoable } from '../../core/state/undo.js';
 import { visible, visibleMessage } from '../../core/state/summaries.js';
 import type { Request } from '../../core/transcript/request.js';
 import { followSegments } from '../../history/follow-history.js';
+import type { Projection } from '../../history/projection.js';
 import { type RunReading, readRun } from '../../history/read-run.js';
 import { hasLiveWorker } from '../../temporal/pollers.js';
 import { requestUndo } from '../../updates/decide.js';
@@ -105,21 +106,33 @@ const PROGRESS_MS = 10_000;
 /** Waits until an undo has ended or waits for a person; not longer than `PROGRESS_MS`, nor for a paused run. */
 async function progressOf({ client, run }: OpenedRun, undoing: string): Promise<Progress> {
   const signal = AbortSignal.timeout(PROGRESS_MS);
-  let progress = await readProgress();
-  if (isKnown(progress)) return progress;
-  for await (const _ of followSegments(client, { id: run.id, runId: progress.run.runId, signal })) {
-    progress = await readProgress();
-    if (isKnown(progress)) break;
+  const { id, runId } = run;
+  for await (const { view } of followSegments(client, { id, runId, signal })) {
+    if (!mayBeKnown(view, { id, undoing })) continue;
+    const progress = await readProgress();
+    if (isKnown(progress)) return progress;
   }
-  return progress;
+  return await readProgress();
 
   async function readProgress(): Promise<Progress> {
-    const read = await readRun(client, run.id);
+    const read = await readRun(client, id);
     const { undoable = [], pending } = toRunStatus(read, Date.now());
     const call = undoable.find((one) => one.call === undoing);
-    const request = pending.find(({ id }) => id === call?.request);
+    const request = pending.find((one) => one.id === call?.request);
     return { run: read, call, request };
   }
+}
+
+/** Whether a run that is followed, which may not have reached the undo yet, is worth reading as a whole. */
+function mayBeKnown(
+  view: Projection,
+  { id, undoing }: { readonly id: string; readonly undoing: string },
+): boolean {
+  const { state, ended } = view;
+  if (ended !== null || state?.paused === true) return true;
+  const kept = state?.kept?.find(({ call }) => call.id === undoing);
+  if (kept?.state !== undefined && kept.state !== 'undoing') return true;
+  return viewedRequests(view, id).some((one) => one.call === undoing && isUndoing(one));
 }
 
 function isKnown({ run, call, request }: Progress): boolean {
