@@ -20,7 +20,7 @@ import { resolveLiveOptions } from '../live/live-options.js';
 import { readLiveHosts } from '../live/live-workers.js';
 import type { LiveServer, StartLiveServer } from '../live/live-server.js';
 import { containStrayErrors } from '../tools/errors.js';
-import { guardLog, hideTexts, installRuntimeOf, prepareTestRuntime } from './log.js';
+import { guardLog, hideTexts, installRuntimeOf, prepareTestRuntime, programLogger } from './log.js';
 import { WORKER_SETTINGS, createWorkerParts, onShutdown } from './parts.js';
 import { assertWorkerOptions, type WorkerOptions } from './options.js';
 import { loadWorkflowCode, sealedWorkflowCode } from './bundle.js';
@@ -162,7 +162,7 @@ async function start(
 function prepareLog(home: string): void {
   // A global setup may have started the server, in another process.
   if (isTestHome(home)) prepareTestRuntime();
-  guardLog();
+  guardLog(programLogger);
 }
 
 /** Returns what a worker with keys does differently: its converter, and how its workflow code records failures. */

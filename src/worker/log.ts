@@ -17,7 +17,7 @@ import { redactFields, redactMessage } from '../secrets/redact.js';
 import { setLogger } from '../temporal/sdk-internals.js';
 import { PROBE_PREFIX } from '../temporal/pollers.js';
 import { KEY_ID } from '../temporal/server-answers.js';
-import { logLine, newsFilter } from './log-lines.js';
+import { isForPeople, logLine, newsFilter } from './log-lines.js';
 
 /**
  * The boundaries of the histograms under OpenTelemetry's conventions, in seconds and tokens. The
@@ -93,20 +93,30 @@ function runtimeOptions(
  * Installs the SDK's runtime with these options; its logger receives no secrets. Throws the SDK's
  * error if the process has a runtime already.
  */
-export function installRuntimeOf({ logger = new DefaultLogger(), ...rest }: RuntimeOptions): void {
+export function installRuntimeOf({ logger = programLogger(), ...rest }: RuntimeOptions): void {
   Runtime.install({ ...rest, logger: guarded(logger) });
+}
+
+/** Returns a logger for a program without one: in the SDK's format, what people should see. */
+export function programLogger(): Logger {
+  const shown = new DefaultLogger('INFO');
+  return new DefaultLogger('INFO', (entry) => {
+    const { level, message, meta, timestampNanos } = entry;
+    if (isForPeople(entry)) shown.log(level, message, { ...meta, [LogTimestamp]: timestampNanos });
+  });
 }
 
 /**
  * Keeps secrets and, while a worker encrypts, texts of runs out of the log of this process, whoever has
  * made its runtime: the SDK makes one with the first connection of a worker. Workers that are created
- * later use the logger that this leaves in the runtime.
+ * later use the logger that this leaves in the runtime. `createLogger`: returns that of a process without a
+ * runtime; default: the SDK's own.
  */
-export function guardLog(): void {
+export function guardLog(createLogger: () => Logger = () => new DefaultLogger()): void {
   const { _instance: runtime, defaultOptions: remembered } = Runtime;
   // The SDK makes the runtime anew, with the options of the last one, where its workers have ended.
   if (remembered.logger !== undefined && guards.has(remembered.logger)) return;
-  if (runtime === undefined) installRuntimeOf(remembered);
+  if (runtime === undefined) installRuntimeOf({ logger: createLogger(), ...remembered });
   else if (!guards.has(runtime.logger)) setLogger(runtime, guarded(runtime.logger));
 }
 
