@@ -29,7 +29,7 @@ import {
   tenantFor,
 } from './access.js';
 import { HttpError } from './errors.js';
-import { MAX_HTTP_WAIT_SECONDS, cancelOpen, checkedLimits } from './input-fields.js';
+import { MAX_WAIT_SECONDS, cancelOpen, checkedLimits } from './input-fields.js';
 import type { OperationName, OperationOutput, ReadInput } from './operations.js';
 import { type AgentOfTenant, type Principal, rightsOf } from './principals.js';
 import {
@@ -259,7 +259,7 @@ function readHandlers(place: Place, open: OpenFor): Pick<Handlers, ReadNames> {
     },
     async getResult({ run, turn, wait = WAIT_SECONDS }, caller) {
       await open(run, 'read', caller);
-      const waitMs = Math.max(1, Math.min(wait, MAX_HTTP_WAIT_SECONDS) * 1_000);
+      const waitMs = Math.max(1, Math.min(wait, MAX_WAIT_SECONDS) * 1_000);
       const over = new AbortController();
       if (wait > 0) caller.hold(over.signal);
       try {

@@ -57,8 +57,8 @@ export const attachmentInput = z.union(
 
 export type AttachmentInput = z.output<typeof attachmentInput>;
 
-/** The longest wait of one request for a result. A longer one is cut to it. */
-export const MAX_HTTP_WAIT_SECONDS = 60;
+/** The longest wait of one request for a result, over HTTP and MCP. A longer one is cut to it. */
+export const MAX_WAIT_SECONDS = 60;
 
 const aTurn = 'expected the number of a turn, such as 2; omit it to cancel the whole run';
 

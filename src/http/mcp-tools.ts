@@ -7,7 +7,7 @@ import { printable, show } from '../core/text/text.js';
 import type { Outcome } from '../core/transcript/outcome.js';
 import { DECISION_KINDS, type Request } from '../core/transcript/request.js';
 import { redactMessage } from '../secrets/redact.js';
-import { DECISION_INPUT, MAX_HTTP_WAIT_SECONDS, turnNumber } from './input-fields.js';
+import { DECISION_INPUT, MAX_WAIT_SECONDS, turnNumber } from './input-fields.js';
 import type { Runnable, ServedAgent } from './access.js';
 import { pendingAnswer, toPending } from './views.js';
 
@@ -16,11 +16,8 @@ import { pendingAnswer, toPending } from './views.js';
 /** The options of a server whose lists do not change while it runs, so that no client waits for that. */
 export const UNCHANGING = { capabilities: { tools: { listChanged: false } } } as const;
 
-/** The default and the maximum of `wait_seconds`. */
+/** The default of `wait_seconds`. */
 export const WAIT_SECONDS = 20;
-const MAX_WAIT_SECONDS = 300;
-
-const waitSeconds = z.number().min(0).max(MAX_WAIT_SECONDS);
 
 /** The input field that names a run. */
 const runId = z.string().min(1).describe('the run, as agent_start returned it');
@@ -277,9 +274,15 @@ export const RUN_TOOLS = {
       '`message` says what to do. If the run is still working, ask again.',
     inputSchema: z.strictObject({
       id: runId,
-      wait_seconds: waitSeconds
+      // It announces the longest wait, and accepts a longer one.
+      wait_seconds: z
+        .number()
+        .min(0)
+        .meta({ maximum: MAX_WAIT_SECONDS })
         .optional()
-        .describe(`default ${WAIT_SECONDS}; many clients give up after 60`),
+        .describe(
+          `default ${WAIT_SECONDS}, at most ${MAX_WAIT_SECONDS}; a longer wait is cut to it`,
+        ),
     }),
     outputSchema: resultAnswer,
     annotations: { readOnlyHint: true },
@@ -342,16 +345,6 @@ export const RUN_TOOLS = {
     annotations: { destructiveHint: true },
   },
 } as const;
-
-/** The input of `agent_result` over HTTP: it announces the wait that holds, and accepts that of the command. */
-export const HTTP_RESULT_INPUT = RUN_TOOLS.agent_result.inputSchema.extend({
-  wait_seconds: waitSeconds
-    .meta({ maximum: MAX_HTTP_WAIT_SECONDS })
-    .optional()
-    .describe(
-      `default ${WAIT_SECONDS}, at most ${MAX_HTTP_WAIT_SECONDS}; a longer wait is cut to it`,
-    ),
-});
 
 /** The field of a failed result's `_meta` that holds the stable code of the error. */
 const CODE_FIELD = 'perdure/code';

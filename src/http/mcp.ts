@@ -12,7 +12,6 @@ import { errorAnswer } from './errors.js';
 import type { Guarded } from './guard.js';
 import { type Caller, SEES_REQUESTS, createHandlers } from './handlers.js';
 import {
-  HTTP_RESULT_INPUT,
   RUN_TOOLS,
   UNCHANGING,
   WAIT_SECONDS,
@@ -146,7 +145,7 @@ function addRunTools(server: McpServer, parts: ToolParts): void {
   );
   server.registerTool(
     'agent_result',
-    { ...RUN_TOOLS.agent_result, inputSchema: HTTP_RESULT_INPUT },
+    RUN_TOOLS.agent_result,
     tool(async ({ id, wait_seconds: wait = WAIT_SECONDS }, { mcpReq }) => {
       const signal = AbortSignal.any([caller.signal, mcpReq.signal]);
       const now = await handlers.getRun({ run: id }, caller);

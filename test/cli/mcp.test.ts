@@ -143,8 +143,9 @@ describe('perdure as an MCP server', () => {
     expect(tools.find(({ name }) => name === 'agent_start')?.description).toContain(
       'double, clerk, poet, payout',
     );
-    const { value: list } = await server.call('agent_list', {});
-    expect(list).toEqual({
+    const wait = tools.find(({ name }) => name === 'agent_result')?.inputSchema.properties;
+    expect(wait).toMatchObject({ wait_seconds: { minimum: 0, maximum: 60 } });
+    expect((await server.call('agent_list', {})).value).toEqual({
       agents: [
         { name: 'double', description: 'no description; a graph with the node do' },
         { name: 'clerk', description: 'does errands' },
@@ -158,6 +159,8 @@ describe('perdure as an MCP server', () => {
     expect(first.value).toMatchObject({ repeated: false });
     const { id } = first.value;
     expect(first.text).toBe(`id: ${String(id)}\nrepeated: false`);
+    // A longer wait than the longest is not refused.
+    expect((await server.call('agent_result', { id, wait_seconds: 600 })).isError).toBe(false);
     expect(await probeOwnServer(server, id)).toMatchObject({
       done: true,
       status: 'completed',
@@ -273,15 +276,9 @@ describe('perdure as an MCP server', () => {
     expect(
       await wrong('agent_start', { agent: 'clerk', message: 'x', ...operation, wait: 1 }),
     ).toContain('wait');
-    expect(await wrong('agent_status', { id: 'no-such-run' })).toContain(
-      'expected an id that agent_start returned, got "no-such-run"',
-    );
-    expect(await wrong('agent_result', { id: 'no-such-run' })).toContain(
-      'expected an id that agent_start returned',
-    );
-    expect(await wrong('agent_cancel', { id: 'no-such-run' })).toContain(
-      'expected an id that agent_start returned',
-    );
+    const unknown = 'expected an id that agent_start returned, got "no-such-run"';
+    for (const tool of ['agent_status', 'agent_result', 'agent_cancel'])
+      expect(await wrong(tool, { id: 'no-such-run' })).toContain(unknown);
     expect(await wrong('agent_result', { id: 7 })).toContain('id');
     expect((await server.call('agent_result', { id: 7 })).code).toBe('input');
     expect((await server.call('agent_result', { id: 'no-such-run' })).code).toBe('no_run');

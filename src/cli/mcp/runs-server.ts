@@ -31,6 +31,7 @@ import {
   withNextAct,
 } from '../../http/mcp-tools.js';
 import {
+  MAX_WAIT_SECONDS,
   decisionNamed,
   inToolTerms,
   nothingToCancel,
@@ -96,7 +97,8 @@ function addReadTools(server: McpServer, access: RunsAccess): void {
       if (!isOpenStatus(now.status) && now.outcome !== null) {
         return toolResult(endedAnswer(id, now.outcome));
       }
-      const outcome = await withinSeconds(seconds, mcpReq.signal, (within) =>
+      const waited = Math.min(seconds, MAX_WAIT_SECONDS);
+      const outcome = await withinSeconds(waited, mcpReq.signal, (within) =>
         resultUnlessResting(client, { known: now, signal: within }, (signal) =>
           waitForResult(client, id, { signal, archive }),
         ),
