@@ -5,6 +5,7 @@ import { withoutDoor } from '../core/input/turn-context.js';
 import type { RunInput } from '../core/input/input.js';
 import type { Outcome } from '../core/transcript/outcome.js';
 import { nothingSpent } from '../core/state/turn.js';
+import { assertKnownAgent, type KnownAgent } from './fork-run.js';
 import { messageFields } from './given.js';
 import type { ClientOrigin } from './no-worker.js';
 import { waitForResult } from './status.js';
@@ -74,7 +75,7 @@ const batchOptions = z.strictObject({
  */
 export function createBatch<Output>(
   client: Client,
-  { agent, tasks, taskQueue, origin }: BatchWork<Output>,
+  { agent, tasks, taskQueue, origin, config }: BatchWork<Output>,
   options: BatchOptions,
 ): RunBatch<Output> {
   checkOptions('batch', { schema: batchOptions, options }, (text) => new InputError(text));
@@ -88,6 +89,7 @@ export function createBatch<Output>(
     const outcome = await outcomeOf(async () => {
       until.throwIfAborted();
       messageFields(task);
+      assertKnownAgent(config, agent, given);
       const name = await nameRun(client, { id: chosen, agent: agentName(agent) });
       run = name.id;
       const input = createRunInput(agent, withoutDoor(given));
@@ -113,6 +115,8 @@ interface BatchWork<Output> {
   readonly tasks: readonly BatchTask[];
   readonly taskQueue: string;
   readonly origin: ClientOrigin;
+  /** The agents that the client knows; absent if it knows none. */
+  readonly config: { readonly agents: readonly KnownAgent[] } | undefined;
 }
 
 async function startOrFind(

@@ -22,7 +22,7 @@ import { resolveTaskQueue } from '../temporal/task-queue.js';
 import { type SentMessage, askOrStart, askRun, withId } from '../updates/ask.js';
 import { claim } from '../updates/decide.js';
 import type { ActorClaim } from '../workflows/messages/definitions.js';
-import { agentName, createRunInput, startRun } from '../updates/start.js';
+import { type AgentLike, agentName, createRunInput, startRun } from '../updates/start.js';
 import { type OptionSchemas, checkOptions, expectedHidden } from '../validation/check-options.js';
 import {
   type ArtifactsField,
@@ -230,9 +230,10 @@ function clientFor(place: ClientPlace, actor: ActorClaim): PerdureClient {
     batch(agent, tasks, options) {
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the run checks the arguments
       const given = options as BatchOptions;
-      assertKnownAgent(config, agent, given);
+      // A task may have the arguments.
+      assertKnownAgent(config, agent, { ...given, args: given.args ?? null });
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the run checks the arguments
-      const work = { agent, tasks: tasks as readonly BatchTask[], taskQueue, origin };
+      const work = { agent, tasks: tasks as readonly BatchTask[], taskQueue, origin, config };
       return createBatch(client, work, { ...(by && { by }), ...given });
     },
     disconnect,
@@ -296,7 +297,7 @@ function runWith(client: Pick<PerdureClient, 'start' | 'result'>): PerdureClient
       );
     }
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the fields of `start` without `open`
-    const run = await client.start(agentName(agent), settings as StartOptions);
+    const run = await client.start(agent as AgentLike<unknown>, settings as StartOptions);
     const outcome = await client.result(run, { ...(signal && { signal }) });
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked by the agent itself
     return { ...outcome, id: run.id } as never;

@@ -184,7 +184,8 @@ const NEAREST = 3;
 
 /** The parts of a start that depend on the agent. */
 interface KnownStart {
-  readonly args?: object | undefined;
+  /** Null: they are given elsewhere, or in part, so that none is missing. */
+  readonly args?: object | null | undefined;
   readonly prompt?: string | undefined;
   readonly promptArgs?: unknown;
   readonly message?: unknown;
@@ -202,7 +203,7 @@ export function agentProblem(
   agents: readonly KnownAgent[],
   {
     agent,
-    args,
+    args = {},
     prompt,
     promptArgs = {},
     messages,
@@ -234,7 +235,7 @@ export function agentProblem(
     (template && args
       ? argsProblem('args', args, { of: `agent ${show(agent)}`, type: template.args })
       : null) ??
-    promptArgsProblem(promptArgs, { prompt, type: prompts?.get(prompt ?? '')?.args }) ??
+    promptArgsProblem(promptArgs, { agent, prompt, type: prompts?.get(prompt ?? '')?.args }) ??
     droppedPart({ name: agent, graph: graph?.definition }, { message, input }) ??
     (graph && isObject(input) ? graphInputProblem(graph, agent, input) : null) ??
     limitsProblem(found, limits)
@@ -281,9 +282,21 @@ function argsProblem(
 
 function promptArgsProblem(
   given: unknown,
-  { prompt, type }: { readonly prompt: string | undefined; readonly type: z.ZodObject | undefined },
+  {
+    agent,
+    prompt,
+    type,
+  }: {
+    readonly agent: string;
+    readonly prompt: string | undefined;
+    readonly type: z.ZodObject | undefined;
+  },
 ): string | null {
-  if (prompt === undefined || type === undefined || !isObject(given)) return null;
+  if (prompt === undefined || !isObject(given)) return null;
+  if (type === undefined) {
+    if (Object.keys(given).length === 0) return null;
+    return `promptArgs: expected none for prompt ${show(prompt)} of agent ${show(agent)}, whose text is not a template; remove them`;
+  }
   return argsProblem('promptArgs', given, { of: `prompt ${show(prompt)}`, type });
 }
 

@@ -250,7 +250,11 @@ export function inToolTerms(message: string): string {
     .replace(/GET \/v1\/runs lists .*$/, 'give an id that agent_start returned')
     .replace(/^Idempotency-Key: expected a new key/, 'operation_id: expected a new id')
     .replace(/^id: /, 'operation_id: ')
-    .replace(/^run: /, 'id: ');
+    .replace(/^run: /, 'id: ')
+    .replace(
+      /^args\.\w+: missing; .*$/,
+      '$&, which agent_start cannot pass; start it with `perdure run` and --arg, or over HTTP',
+    );
 }
 
 /**

@@ -23,7 +23,10 @@ const writer = defineAgent({
     args: z.object({ topic: z.string(), years: z.number().default(3) }),
   }),
   limits: { steps: 5, run: { tokens: 900 } },
-  prompts: { short: { text: template('Sum up {{text}}.', { args: ['text'] }) } },
+  prompts: {
+    short: { text: template('Sum up {{text}}.', { args: ['text'] }) },
+    plain: { text: 'Sum up.' },
+  },
 });
 
 test.each([
@@ -69,10 +72,22 @@ test.each([
     "limits.run.tokens: expected at most the agent's 900, got null (none); a run may only lower it",
   ],
   [
-    { agent: 'writer', prompt: 'short', promptArgs: { txet: 'a' } },
+    { agent: 'writer', message: 'x' },
+    'args.topic: missing; the template of agent "writer" takes topic, years',
+  ],
+  [{ agent: 'writer', message: 'x', args: null }, null],
+  [{ agent: 'mail', input: { customer: 'Ann' }, args: {} }, null],
+  [
+    { agent: 'writer', args: null, prompt: 'short', promptArgs: { txet: 'a' } },
     'promptArgs: expected a field of the template of prompt "short", got "txet" (nearest: text; correct the name)',
   ],
-  [{ agent: 'writer', prompt: 'short', promptArgs: {} }, 'promptArgs.text: missing; '],
+  [{ agent: 'writer', args: null, prompt: 'short', promptArgs: {} }, 'promptArgs.text: missing; '],
+  [{ agent: 'writer', args: null, prompt: 'short' }, 'promptArgs.text: missing; '],
+  [{ agent: 'writer', args: null, prompt: 'plain' }, null],
+  [
+    { agent: 'writer', args: null, prompt: 'plain', promptArgs: { text: 'a' } },
+    'promptArgs: expected none for prompt "plain" of agent "writer", whose text is not a template; remove them',
+  ],
 ])('a start that an agent cannot take is named before it: %j', (given, problem) => {
   const found = agentProblem([graph, writer], given);
   if (problem === null) expect(found).toBeNull();

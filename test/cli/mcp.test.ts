@@ -141,7 +141,7 @@ describe('perdure as an MCP server', () => {
       'agent_status',
     ]);
     expect(tools.find(({ name }) => name === 'agent_start')?.description).toContain(
-      'double, clerk, poet, payout',
+      'double, clerk, poet, payout, guide',
     );
     const wait = tools.find(({ name }) => name === 'agent_result')?.inputSchema.properties;
     expect(wait).toMatchObject({ wait_seconds: { minimum: 0, maximum: 60 } });
@@ -151,6 +151,7 @@ describe('perdure as an MCP server', () => {
         { name: 'clerk', description: 'does errands' },
         { name: 'poet', description: 'no description' },
         { name: 'payout', description: 'no description; a graph with the node sure' },
+        { name: 'guide', description: 'no description' },
       ],
     });
     const task = { agent: 'clerk', message: `errand ${randomUUID()}`, operation_id: randomUUID() };
@@ -158,9 +159,9 @@ describe('perdure as an MCP server', () => {
     const first = await server.call('agent_start', task);
     expect(first.value).toMatchObject({ repeated: false });
     const { id } = first.value;
-    expect(first.text).toBe(`id: ${String(id)}\nrepeated: false`);
     // A longer wait than the longest is not refused.
     expect((await server.call('agent_result', { id, wait_seconds: 600 })).isError).toBe(false);
+    expect(first.text).toBe(`id: ${String(id)}\nrepeated: false`);
     expect(await probeOwnServer(server, id)).toMatchObject({
       done: true,
       status: 'completed',
@@ -198,6 +199,8 @@ describe('perdure as an MCP server', () => {
     expect(ignored.text).toContain('input: agent "clerk" is not a graph');
     const twice = await start({ agent: 'payout', message: 'hi', input: { what: 'x' } });
     expect(twice.text).toContain('input.what: the message of a run of graph "payout" fills this');
+    const lacking = await start({ agent: 'guide', message: 'hi' });
+    expect(lacking.text).toMatch(/^args\.city: missing; .*, which agent_start cannot pass; /);
   });
 
   test('refuses an operation id that started another run', async () => {

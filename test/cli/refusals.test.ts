@@ -88,6 +88,10 @@ describe('the command', () => {
     expect(await refused('run', 'guide', 'hi', '--config', config)).toContain(
       '--arg: expected a value for language, got none; the template of agent "guide" takes language: give --arg language=TEXT',
     );
+    const schedule = ['create', 'lacking', 'hi', '--agent', 'guide', '--every', '1h'];
+    expect(await refused('schedule', ...schedule, '--config', config)).toContain(
+      '--arg: expected a value for language, got none',
+    );
     expect(await startedRuns()).toBe(before);
   });
 

@@ -1,6 +1,6 @@
 /** The configuration of a server whose agents and graphs the MCP tests start. */
 export const MCP_CONFIG = `
-import { defineAgent, defineConfig, defineTool } from 'perdure';
+import { defineAgent, defineConfig, defineTool, template } from 'perdure';
 import { defineGraph } from 'perdure/graphs';
 import { z } from 'zod';
 
@@ -35,6 +35,7 @@ export default defineConfig({
     defineAgent({ name: 'clerk', instructions: 'x', model: 'stub', description: 'does errands', tools: [chat] }),
     defineAgent({ name: 'poet', instructions: 'y', model: 'stub' }),
     payout,
+    defineAgent({ name: 'guide', instructions: template('Show {{city}}.', { args: ['city'] }), model: 'stub' }),
   ],
 });
 `;

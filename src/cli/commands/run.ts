@@ -95,15 +95,8 @@ export const run: Command<RunOptions> = {
     const files = await attachedFiles(context, options.attach, lead);
     const input = await inputOf(context, options, files);
     const taskQueue = await context.taskQueue();
-    // A template whose arguments are missing would only fail in the run.
-    await checkAgent(
-      context,
-      { ...input, args: input.args ?? {} },
-      {
-        taskQueue,
-        otherwise: options.detach ? 'required' : 'hosted',
-      },
-    );
+    const otherwise = options.detach ? 'required' : 'hosted';
+    await checkAgent(context, input, { taskQueue, otherwise });
     const place = { ...options, artifacts: await artifactFiles(options.artifact) };
     if (options.detach) return await startDetached(context, input, place);
     await checkHome(context);
@@ -294,7 +287,8 @@ export const fork: Command<ForkCommandOptions> = {
     const opened = await openRun(context, options.run, { archive: true });
     const { agent, taskQueue } = opened.run;
     const message = options.message.length === 0 ? {} : { message: options.message.join(' ') };
-    const given = { agent, ...message, ...runSettings(options), input: options.input };
+    // It has the arguments of the other run.
+    const given = { agent, ...message, ...runSettings(options), input: options.input, args: null };
     const place = { taskQueue, otherwise: detach ? 'required' : 'hosted' } as const;
     await checkAgent(context, given, { ...place, forks: opened.run.id });
     if (detach) {

@@ -154,7 +154,7 @@ function addStartTools(server: McpServer, access: RunsAccess): void {
       }
       // A worker elsewhere may have another version of an agent, but hardly one that reads less.
       const problem = isKnown ? agentProblem(agents, input) : await problemElsewhere(agent);
-      if (problem !== null) throw new InputError(problem);
+      if (problem !== null) throw new InputError(inToolTerms(problem));
       const options = { operationId: operation, taskQueue, owner: await owner() };
       return toolResult({ ...(await startOnce(await client(), input, options)) });
     }),

@@ -287,7 +287,8 @@ export const updateSchedule: Command<ScheduleUpdateOptions> = {
       const example = cron === undefined ? '--every 1h' : '--cron "0 9 * * MON-FRI"';
       throw new UsageError(`update: expected a change, got none; give for example ${example}`);
     }
-    await checkNamedAgent(context, options);
+    // Without new arguments, the schedule keeps its own.
+    await checkNamedAgent(context, { ...options, arg: options.arg ?? null });
     return await withSchedules(context, async (schedules) => {
       await schedules.update(id, changes);
       context.note(`Schedule ${visible(id)} is updated; the next firing uses the changes.`);
@@ -361,7 +362,12 @@ function namedFields(options: ScheduleCommandOptions): ScheduleChanges {
 /** Throws a `UsageError` if an agent is named that no worker can have; see `checkAgent`. */
 async function checkNamedAgent(
   context: CliContext,
-  { agent, arg }: Pick<ScheduleCommandOptions, 'agent' | 'arg'>,
+  {
+    agent,
+    arg,
+  }: Pick<ScheduleCommandOptions, 'agent'> & {
+    readonly arg?: ScheduleCommandOptions['arg'] | null;
+  },
 ): Promise<void> {
   if (agent === undefined) return;
   const place = { taskQueue: await context.taskQueue(), otherwise: 'later' } as const;
