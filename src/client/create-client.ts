@@ -296,8 +296,9 @@ function runWith(client: Pick<PerdureClient, 'start' | 'result'>): PerdureClient
         'run: open: expected a run that ends; start an open run with `start`, and wait with `result`',
       );
     }
+    const any: AgentLike<unknown> = agent;
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the fields of `start` without `open`
-    const run = await client.start(agent as AgentLike<unknown>, settings as StartOptions);
+    const run = await client.start(any, settings as StartOptions);
     const outcome = await client.result(run, { ...(signal && { signal }) });
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked by the agent itself
     return { ...outcome, id: run.id } as never;
