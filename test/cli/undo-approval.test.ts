@@ -8,6 +8,7 @@ import { transcript } from '../../src/cli/commands/transcript.js';
 import { undo } from '../../src/cli/commands/undo.js';
 import type { Command } from '../../src/cli/context.js';
 import { requestView } from '../../src/http/views.js';
+import { defineConfig } from '../../src/config.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { runInProcess, type CommandOutput } from '../support/in-process.js';
@@ -41,11 +42,16 @@ const book = defineTool({
   },
 });
 
+const clerk = defineAgent({
+  name: 'clerk',
+  instructions: 'x',
+  model: 'script',
+  tools: [refund, book],
+});
+
 beforeAll(async () => {
   desk = await createDesk();
-  await desk.work([
-    defineAgent({ name: 'clerk', instructions: 'x', model: 'script', tools: [refund, book] }),
-  ]);
+  await desk.work([clerk]);
 });
 afterAll(async () => await desk.close());
 
@@ -61,6 +67,16 @@ async function type<Options>(
     taskQueue,
     ...how,
   });
+}
+
+/** Returns a command that finds the agent in its configuration, so that it may host a worker. */
+function configured<Options>(command: Command<Options>): Command<Options> {
+  const models = { script: { call: () => Promise.reject(new Error('no call is expected')) } };
+  const config = defineConfig({ agents: [clerk], models });
+  return {
+    run: async (context, options) =>
+      await command.run({ ...context, config: () => Promise.resolve(config) }, options),
+  };
 }
 
 /** An open run that has refunded, and whose undo waits for approval. */
@@ -189,3 +205,44 @@ test('without a worker, the command says that nothing can be undone', async () =
   await expect(type(undo, { id })).rejects.toThrow(/^call: nothing can be undone$/);
   await handle.terminate();
 });
+
+test('without a worker, the command hosts one if the configuration has the agent', async () => {
+  desk.reset();
+  await desk.work([clerk]);
+  const calls = [{ refund: { order: 17, euros: 80 } }, { book: { room: '7' } }];
+  desk.script([calls, 'Booked.']);
+  const handle = await desk.rig.start({ agent: 'clerk', message: 'go', open: true });
+  const id = handle.workflowId;
+  await desk.statusWhere(handle, ({ pending }) => pending.length === 1);
+  await desk.decide(handle, { as: 'approve' });
+  await desk.statusWhere(handle, (now) => now.status === 'waiting_message');
+  await desk.rig.stopWorkers();
+
+  await expect(type(undo, { id })).rejects.toThrow(
+    /^no worker is running on task queue .* does not have agent "clerk": start the program/,
+  );
+  expect((await type(configured(status), { id })).stdout).toMatch(
+    new RegExp(`undo ${id} call_1_1_0 .* undo this call$`, 'm'),
+  );
+  const undone = await type(configured(undo), { id, call: 'call_1_1_1' }, { json: true });
+  expect(undone.stderr).toContain(`Call call_1_1_1 of run ${id} is undone.`);
+  expect(undone.code).toBe(0);
+  expect(JSON.parse(undone.stdout)).toEqual({ id, undoing: 'call_1_1_1', state: 'undone' });
+  const asked = await type(configured(undo), { id });
+  expect(asked.stderr).toContain('waits for approval (request r2). See it, and how to decide');
+  expect(asked.code).toBe(0);
+  await handle.terminate();
+}, 60_000);
+
+test('without a worker, an undo of a run in the middle of a turn names the command to start one', async () => {
+  await desk.work([clerk]);
+  desk.script([{ book: { room: '7' } }, { refund: { order: 17, euros: 80 } }, 'Booked.']);
+  const handle = await desk.rig.start({ agent: 'clerk', message: 'go', open: true });
+  const id = handle.workflowId;
+  await desk.statusWhere(handle, ({ pending }) => pending.length === 1);
+  await desk.rig.stopWorkers();
+  await expect(type(configured(undo), { id })).rejects.toThrow(
+    /^undo needs a worker, and none answers .* Start one with: .* worker /,
+  );
+  await handle.terminate();
+}, 60_000);

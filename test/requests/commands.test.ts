@@ -211,7 +211,7 @@ describe('a printed command', () => {
             const names = parsed.map(({ command }) => command);
             expect(new Set(names).size).toBe(names.length);
             if (!isOpenStatus(status)) expect(names).toEqual(['transcript']);
-            else expect(names.includes('undo')).toBe(hasWorker);
+            else expect(names.includes('undo')).toBe(hasWorker || isIdle);
             expect(names.includes('resume')).toBe(isOpenStatus(status) && (isBlocked || isPaused));
           }
   });
@@ -236,6 +236,22 @@ describe('a printed command', () => {
     expect(names(undoable())).toContain('undo');
     expect(names(undoable('undone'))).not.toContain('undo');
     expect(names(undoable(undefined, NOW))).not.toContain('undo');
+  });
+
+  test('offers an undo without a worker only if the command hosts one', () => {
+    const facts = {
+      id: 'r',
+      status: 'waiting_message',
+      isBlocked: false,
+      isPaused: false,
+    } as const;
+    const names = (place: Pick<RunFacts, 'isIdle' | 'canHost'>): readonly (string | undefined)[] =>
+      runCommands({ ...facts, ...place, hasWorker: false, undoable: undoable() }, NOW).map(
+        ({ words }) => words[0],
+      );
+    expect(names({ isIdle: true, canHost: true })).toContain('undo');
+    expect(names({ isIdle: true, canHost: false })).not.toContain('undo');
+    expect(names({ isIdle: false, canHost: true })).not.toContain('undo');
   });
 });
 

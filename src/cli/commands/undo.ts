@@ -3,18 +3,25 @@ import { RefusedError } from '../../core/errors.js';
 import { isUndoing } from '../../core/requests/undo-text.js';
 import { undoProblem } from '../../core/state/undo-problem.js';
 import type { Undoable } from '../../core/state/undo.js';
+import { UNDO } from '../../core/state/work.js';
 import { visible, visibleMessage } from '../../core/state/summaries.js';
 import type { Request } from '../../core/transcript/request.js';
-import { followSegments } from '../../history/follow-history.js';
+import { followSegments, nextTarget } from '../../history/follow-history.js';
 import type { Projection } from '../../history/projection.js';
 import { type RunReading, readRun } from '../../history/read-run.js';
 import { hasLiveWorker } from '../../temporal/pollers.js';
 import { requestUndo } from '../../updates/decide.js';
-import { type CliContext, type Command, EXIT } from '../context.js';
+import { type CliContext, type Command, EXIT, type ExitCode } from '../context.js';
+import {
+  type HostedWorker,
+  awaitWorker,
+  untilPublished,
+  withHostedWorker,
+} from '../hosting/with-worker.js';
 import { deciderName } from '../input/option-parsers.js';
 import { withOptions } from '../input/options.js';
-import { type OpenedRun, requireOpenRun, requireWorker } from '../open-run.js';
-import { nextCommandFor } from '../reports/next-command.js';
+import { type OpenedRun, requireOpenRun, requireWorker, workerHint } from '../open-run.js';
+import { nextCommandFor, runnableText } from '../reports/next-command.js';
 import { viewedRequests } from '../requests/show-request.js';
 
 interface UndoOptions {
@@ -40,30 +47,49 @@ export const undo: Command<UndoOptions> = {
     const opened = await requireOpenRun(context, named);
     const { id } = opened.run;
     await requireUndoable(opened, call);
-    // The undo itself also needs a worker, and a worker in this process would end before it. One that
-    // follows the run may end it first.
-    await requireWorker(context, opened, 'undo', { follows: false });
-    const given = { by: actor, ...(call !== undefined && { call }) };
-    const undoing = await requestUndo(opened.client, id, given).catch(async (error: unknown) => {
-      throw await namingRequest(context, opened, error);
-    });
-    const progress = await progressOf(opened, undoing);
-    context.note(await progressText(context, undoing, progress));
-    const { state, request, message } = progress.call ?? {};
-    if (context.options.json) {
-      context.out(
-        JSON.stringify({
-          id,
-          undoing,
-          ...(state && { state }),
-          ...(request && { request }),
-          ...(message && { message }),
-        }),
-      );
+    // A worker of this process that found other work would drop it as soon as the undo has ended.
+    if (nextTarget(opened.run.view) !== null) {
+      await requireWorker(context, opened, 'undo', { follows: false });
     }
-    return state === 'failed' || state === 'denied' ? EXIT.failed : EXIT.completed;
+    return await withHostedWorker(context, { ...opened.run, isNeeded: true }, async (host) => {
+      await awaitWorker(opened, host);
+      const given = { by: actor, ...(call !== undefined && { call }) };
+      const undoing = await requestUndo(opened.client, id, given).catch(async (error: unknown) => {
+        throw await namingRequest(context, opened, error);
+      });
+      const progress = await progressOf(opened, undoing, host);
+      await untilPublished(context, { id, hosting: host.hosting });
+      context.note(await progressText(context, undoing, progress));
+      return await report(context, { id, undoing, host }, progress);
+    });
   },
 };
+
+/** Prints the result for programs, and how an undo goes on that this process leaves; returns the exit code. */
+async function report(
+  context: CliContext,
+  { id, undoing, host }: { id: string; undoing: string; host: HostedWorker },
+  progress: Progress,
+): Promise<ExitCode> {
+  const { state, request, message } = progress.call ?? {};
+  if (context.options.json) {
+    context.out(
+      JSON.stringify({
+        id,
+        undoing,
+        ...(state && { state }),
+        ...(request && { request }),
+        ...(message && { message }),
+      }),
+    );
+  }
+  const isLeft = state === 'undoing' && progress.request === undefined;
+  if (isLeft && host.hosting.isHosting) {
+    context.note(`No other worker is running. ${await workerHint(context, progress.run)}`);
+  }
+  if (host.interrupt.aborted) return EXIT.interrupted;
+  return state === 'failed' || state === 'denied' ? EXIT.failed : EXIT.completed;
+}
 
 /** Throws an error that says why a call cannot be undone, if no worker is there that would say so. */
 async function requireUndoable(
@@ -98,20 +124,31 @@ interface Progress {
   readonly call: Undoable | undefined;
   /** The open request for whose decision the undo waits, if any. */
   readonly request: Request | undefined;
+  /** What has to be fixed before a worker can execute the undo; absent if nothing has. */
+  readonly blocked?: string;
 }
 
-/** The longest wait until an undo has ended or waits for a person. */
+/** The longest wait until an undo has ended or waits for a person, if a worker elsewhere executes it. */
 const PROGRESS_MS = 10_000;
 
-/** Waits until an undo has ended or waits for a person; not longer than `PROGRESS_MS`, nor for a paused run. */
-async function progressOf({ client, run }: OpenedRun, undoing: string): Promise<Progress> {
-  const signal = AbortSignal.timeout(PROGRESS_MS);
+/**
+ * Waits until an undo has ended or waits for a person; not for a paused run or for what is blocked. The
+ * worker of this process would end with the command, so only an interrupt ends the wait for it.
+ */
+async function progressOf(
+  { client, run }: OpenedRun,
+  undoing: string,
+  { hosting, interrupt }: HostedWorker,
+): Promise<Progress> {
+  const limits = hosting.isHosting ? [hosting.died] : [AbortSignal.timeout(PROGRESS_MS)];
+  const signal = AbortSignal.any([interrupt, ...limits]);
   const { id, runId } = run;
   for await (const { view } of followSegments(client, { id, runId, signal })) {
     if (!mayBeKnown(view, { id, undoing })) continue;
     const progress = await readProgress();
     if (isKnown(progress)) return progress;
   }
+  if (hosting.died.aborted) throw hosting.died.reason;
   return await readProgress();
 
   async function readProgress(): Promise<Progress> {
@@ -119,7 +156,8 @@ async function progressOf({ client, run }: OpenedRun, undoing: string): Promise<
     const { undoable = [], pending } = toRunStatus(read, Date.now());
     const call = undoable.find((one) => one.call === undoing);
     const request = pending.find((one) => one.id === call?.request);
-    return { run: read, call, request };
+    const blocked = read.view.blocked.get(`${UNDO}${undoing}`)?.message;
+    return { run: read, call, request, ...(blocked !== undefined && { blocked }) };
   }
 }
 
@@ -129,21 +167,22 @@ function mayBeKnown(
   { id, undoing }: { readonly id: string; readonly undoing: string },
 ): boolean {
   const { state, ended } = view;
-  if (ended !== null || state?.paused === true) return true;
+  if (ended !== null || state?.paused === true || view.blocked.has(`${UNDO}${undoing}`)) return true;
   const kept = state?.kept?.find(({ call }) => call.id === undoing);
   if (kept?.state !== undefined && kept.state !== 'undoing') return true;
   return viewedRequests(view, id).some((one) => one.call === undoing && isUndoing(one));
 }
 
-function isKnown({ run, call, request }: Progress): boolean {
-  return call?.state !== 'undoing' || request !== undefined || run.view.state?.paused === true;
+function isKnown({ run, call, request, blocked }: Progress): boolean {
+  if (call?.state !== 'undoing' || request !== undefined || blocked !== undefined) return true;
+  return run.view.state?.paused === true;
 }
 
 /** Returns what has become of an undo so far, and the command that helps next. */
 async function progressText(
   context: CliContext,
   undoing: string,
-  { run, call, request }: Progress,
+  { run, call, request, blocked }: Progress,
 ): Promise<string> {
   const { id } = run;
   const what = `call ${visible(undoing)} of run ${visible(id)}`;
@@ -152,6 +191,9 @@ async function progressText(
   if (request !== undefined) {
     const see = await command(['inbox', id, request.id]);
     return `The undo of ${what} waits for approval (request ${visible(request.id)}). See it, and how to decide, with: ${see}`;
+  }
+  if (blocked !== undefined) {
+    return `The undo of ${what} is blocked: ${visibleMessage(runnableText(context, blocked))}. It is retried automatically; see the result with: ${await command(['status', id])}`;
   }
   const reason = call?.message === undefined ? '' : `: ${visibleMessage(call.message)}`;
   const isPaused = run.view.state?.paused === true;

@@ -10,6 +10,7 @@ import {
 } from '../../core/requests/commands.js';
 import type { RunStatus } from '../../core/state/status.js';
 import { visible } from '../../core/state/summaries.js';
+import { undoProblem } from '../../core/state/undo-problem.js';
 import { printable, shellLine, shellWord, visibleJson } from '../../core/text/text.js';
 import { REFUSAL_CODES } from '../../core/transcript/request.js';
 import { nextTarget } from '../../history/follow-history.js';
@@ -205,8 +206,12 @@ export async function nextSteps(
 ): Promise<readonly string[]> {
   const { view } = run;
   const node = failedNode(run);
+  const { undoable = [] } = status;
   const facts = {
     ...status,
+    undoable: undoable.filter(
+      ({ call }) => view.state !== null && undoProblem(view.state, call, now) === null,
+    ),
     ...(node !== undefined && { failedNode: node }),
     isBlocked: view.blocked.size > 0,
     isPaused: view.state?.paused === true,

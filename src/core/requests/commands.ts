@@ -358,8 +358,8 @@ export function runCommands(run: RunFacts, now: number): readonly RunCommand[] {
             purpose: grants.length === 1 ? 'end the grant' : 'end the first of the grants',
           },
         ]),
-    // Only a worker can undo a call.
-    ...(undo === undefined || !hasWorker
+    // Only a worker can undo a call, and the command hosts one for a run that only waits for a message.
+    ...(undo === undefined || !(hasWorker || (isIdle && canHost))
       ? []
       : [{ words: ['undo', id, undo.call], purpose: 'undo this call' }]),
     ...(isIdle
