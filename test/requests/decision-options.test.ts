@@ -11,6 +11,7 @@ import {
   readChoice,
   readNamed,
   readPlain,
+  spelledOut,
   wordsOf,
 } from '../../src/cli/requests/prompt.js';
 import { approval, DIGEST } from './samples.js';
@@ -120,6 +121,21 @@ describe('the prompt', () => {
     ['raise', null],
   ])('reads %j as %j', (line, choice) => {
     expect(readChoice(line, request)).toBe(choice);
+  });
+
+  test('takes a letter for yes or no, unless another offered word begins with it', () => {
+    for (const letter of ['y', ' Y ']) expect(spelledOut(letter, request)).toBe('yes');
+    expect(spelledOut('n', request)).toBe('no');
+    const plan = approval({ kind: 'plan', decisions: ['approve', 'some', 'deny', 'answer'] });
+    expect(spelledOut('y', plan)).toBe('yes');
+    // It could be `nothing` as well.
+    expect(spelledOut('n', plan)).toBe('n');
+    const decisions = ['answer', 'deny'] as const;
+    const sure = approval({ kind: 'question', decisions, tool: 'node:sure' });
+    expect(spelledOut('n', sure)).toBe('no');
+    const sizes = approval({ kind: 'question', decisions, options: ['n', 'y'] });
+    expect(spelledOut('n', sizes)).toBe('n');
+    for (const line of ['a', 'd', 'l', 'ye', '']) expect(spelledOut(line, request)).toBe(line);
   });
 
   test('reads plain words: yes or no, and the answers that a question offers', () => {

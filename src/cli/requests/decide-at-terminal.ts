@@ -24,6 +24,7 @@ import {
   readChoice,
   readNamed,
   readPlain,
+  spelledOut,
   wordsOf,
 } from './prompt.js';
 import { deciderOf, ownStanding, shownRequest, viewedRequests } from './show-request.js';
@@ -222,7 +223,7 @@ async function askFor(
   const { ask } = typed;
   const choices = wordsOf(request).join(' / ');
   for (;;) {
-    const line = await ask(`${choices}?`);
+    const line = spelledOut(await ask(`${choices}?`), request);
     const plain = readPlain(line, request) ?? readNamed(line, request);
     if (typeof plain === 'string') {
       context.note(plain);

@@ -58,8 +58,21 @@ export function wordsOf(request: Request): readonly string[] {
 const PLAIN_WORDS: Partial<Record<Choice, string>> = { approve: 'yes', deny: 'no' };
 
 /**
+ * Returns the word of which a line is the only letter: `yes` or `no`, if it is offered and no other word that is
+ * offered begins with it. Returns any other line as it is.
+ */
+export function spelledOut(line: string, request: Request): string {
+  const letter = line.trim().toLowerCase();
+  const meant = { y: 'yes', n: 'no' }[letter];
+  if (meant === undefined) return line;
+  const [word, ...others] = wordsOf(request).filter((one) => one.startsWith(letter));
+  return word === meant && others.length === 0 ? word : line;
+}
+
+/**
  * Returns the decision that a line makes in plain words: an answer to a plan, yes or no, or one of the
- * answers that a question offers. Null for any other line. A single letter decides nothing, unless the question offers it.
+ * answers that a question offers. Null for any other line. A single letter decides nothing, unless the question offers it or
+ * `spelledOut` has made a word of it.
  */
 export function readPlain(line: string, request: Request): Decided | null {
   const text = line.trim();
