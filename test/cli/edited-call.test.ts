@@ -11,7 +11,7 @@ import { createStepEmitter } from '../../src/history/emit-steps.js';
 import { decodeEvent } from '../../src/history/decode-event.js';
 import type { HistoryEvent } from '../../src/history/history-event.js';
 import { type Projection, createProjector, project } from '../../src/history/projection.js';
-import { after, edit, replyCall, replyText, runInMemory } from '../../src/testing.js';
+import { after, answer, edit, replyCall, replyText, runInMemory } from '../../src/testing.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { useSourceBundle } from '../support/memory.js';
 
@@ -64,6 +64,29 @@ test('a call with edited arguments is named as it was executed', () => {
   const own = dialogue(view.messages, options);
   expect(own.find((line) => line.startsWith('#1 '))).toContain(ownTime);
   expect(own).toContain('  → refund {"euros":83,"order":17} call_1_1_0 · edit by bob');
+});
+
+test('a call whose result a person has given does not look as if it was executed', async () => {
+  const { history } = await runInMemory(clerk, {
+    message: 'Refund order 17',
+    model: [replyCall('refund', { order: 17, euros: 83 }), replyText('Done.')],
+    on: { request: { refund: answer('paid in cash', { by: 'bob' }) } },
+  });
+  const answered = (history[0]?.history.events ?? []).map(decodeEvent);
+  const view = project(answered);
+  const fixes = { run: 'x', resume: null, runnable: (text: string) => text };
+  const steps = answered.flatMap(createStepEmitter('r'));
+  expect(createStepLines(paint, fixes).steps(steps, view)[0]).toMatch(
+    /^step 1 · refund 83 € to order 17 \(result given by bob\) · \d+ B · /,
+  );
+  const decisions = view.decisions.map(({ decision }) => decision);
+  const options = { full: false, paint, decisions };
+  expect(dialogue(view.messages, options).find((line) => line.startsWith('#2'))).toMatch(
+    /^#2 refund \(call_1_1_0\) · given by bob · turn 1/,
+  );
+  expect(pairLines(callPairs(view.messages), options)[2]).toMatch(
+    /^ {2}#2 result · given by bob · \d/,
+  );
 });
 
 test('an interrupt while the run waits for a decision says so, and how to see it', async () => {

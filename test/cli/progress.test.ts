@@ -10,9 +10,10 @@ import {
   formatCount,
   formatDuration,
   formatUsage,
+  lastLines,
 } from '../../src/cli/format/format.js';
 import { dialogue } from '../../src/cli/run-view/dialogue.js';
-import { createStepLines, lastLines } from '../../src/cli/run-view/step-lines.js';
+import { createStepLines } from '../../src/cli/run-view/step-lines.js';
 import { formatInterval, printable } from '../../src/core/text/text.js';
 import type { Projection } from '../../src/history/projection.js';
 import { errorText, failureOf, type CallResult } from '../../src/core/transcript/call-result.js';

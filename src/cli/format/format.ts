@@ -1,7 +1,7 @@
 import { isatty } from 'node:tty';
 import picocolors from 'picocolors';
 import stringWidth from 'string-width';
-import { escapeJson, formatDuration, printable } from '../../core/text/text.js';
+import { escapeJson, formatDuration, printable, formatCount } from '../../core/text/text.js';
 import type { Usage } from '../../core/transcript/outcome.js';
 import type { CliContext } from '../context.js';
 
@@ -278,4 +278,14 @@ function textOf(cells: readonly Cell[], from: number, to: number): string {
     .slice(from, to)
     .map(({ text }) => text)
     .join('');
+}
+
+/** The maximum number of lines about the past of a joined run. */
+const EARLIER_LINES = 5;
+
+/** Returns the last lines about the past of a joined run. */
+export function lastLines(lines: readonly string[], paint: Palette): readonly string[] {
+  const earlier = lines.length - EARLIER_LINES;
+  if (earlier <= 0) return lines;
+  return [paint.dim(`… ${formatCount(earlier, 'earlier line')}`), ...lines.slice(-EARLIER_LINES)];
 }

@@ -1,4 +1,5 @@
 import { attachedBytes } from '../../storage/owned-text.js';
+import { givenResult } from '../../core/state/decisions.js';
 import type { RecordedDecision } from '../../core/state/state.js';
 import type { Undoable } from '../../core/state/undo.js';
 import { failureOf } from '../../core/transcript/call-result.js';
@@ -67,7 +68,7 @@ export function dialogue(
   const names = new Map(
     messages.flatMap((message) => callsOf(message).map(({ id, name }) => [id, name] as const)),
   );
-  const { segment, paint, nodes = [] } = options;
+  const { segment, paint, nodes = [], decisions } = options;
   const begins = messages.find(
     ({ n }, at) => segment !== undefined && n >= segment.from && (at > 0 || n === segment.from),
   );
@@ -83,7 +84,7 @@ export function dialogue(
     ...messages.flatMap((message) => [
       ...nodesBefore(message.n),
       ...(message === begins ? [paint.dim(`--- segment ${segment?.number} begins ---`), ''] : []),
-      paint.bold(header(message, names)),
+      paint.bold(header(message, { names, decisions })),
       ...indented(body(message, options)),
       '',
     ]),
@@ -160,11 +161,23 @@ export function endedActionLines(
   return lines.length === 0 ? [] : [...lines, ''];
 }
 
+/** Says that a person has given the result of a call in place of its tool; empty if no one has. */
+function givenBy(
+  call: string,
+  { decisions }: Pick<DialogueOptions, 'decisions'>,
+): readonly string[] {
+  const given = givenResult(decisions, call);
+  return given === undefined ? [] : [`given by ${actorText(given)}`];
+}
+
 function resultLines(result: CallPair['result'], options: DialogueOptions): readonly string[] {
   if (result === null) return ['no result'];
   const edited = result.edited === undefined ? [] : [`edited: ${visible(result.edited)}`];
   const failed = failureOf(result) === null ? [] : [options.paint.red('failed')];
-  const head = [`#${result.n} result`, ...edited, ...failed, formatTime(result.at)].join(' · ');
+  const given = givenBy(result.callId, options);
+  const head = [`#${result.n} result`, ...edited, ...given, ...failed, formatTime(result.at)].join(
+    ' · ',
+  );
   return [head, ...body(result, options)];
 }
 
@@ -173,26 +186,33 @@ function stepOf(step: number): readonly string[] {
   return step > 0 ? [`step ${step}`] : [];
 }
 
-function header(message: Message, names: ReadonlyMap<string, string>): string {
+/** What the head of a message says beside the message. */
+interface HeadFacts extends Pick<DialogueOptions, 'decisions'> {
+  /** The names of the tools, by the ids of their calls. */
+  readonly names: ReadonlyMap<string, string>;
+}
+
+function header(message: Message, facts: HeadFacts): string {
   const { n, at, turn, step } = message;
-  const parts = [`#${n} ${speaker(message, names)}`, `turn ${turn}`];
+  const parts = [`#${n} ${speaker(message, facts)}`, `turn ${turn}`];
   if (message.role !== 'user') parts.push(...stepOf(step));
   return [...parts, formatTime(at)].join(' · ');
 }
 
-function speaker(message: Message, names: ReadonlyMap<string, string>): string {
+function speaker(message: Message, facts: HeadFacts): string {
   switch (message.role) {
     case 'user':
       return userName(message);
     case 'assistant':
       return assistantName(message);
     case 'tool': {
-      const name = names.get(message.callId);
+      const name = facts.names.get(message.callId);
+      const given = givenBy(message.callId, facts).map((text) => ` · ${text}`);
       const shown =
         name === undefined ? `result of ${message.callId}` : `${name} (${message.callId})`;
       const failed = failureOf(message) === null ? '' : ' · failed';
       const edited = message.edited === undefined ? '' : ` · edited: ${visible(message.edited)}`;
-      return `${visible(shown)}${edited}${failed}${message.refused === undefined ? '' : REFUSED[message.refused]}`;
+      return `${visible(shown)}${edited}${given.join('')}${failed}${message.refused === undefined ? '' : REFUSED[message.refused]}`;
     }
   }
 }

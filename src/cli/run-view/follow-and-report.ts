@@ -16,7 +16,7 @@ import type { RunReading } from '../../history/read-run.js';
 import type { StreamEvent } from '../../live/stream.js';
 import { subscribe } from './subscribe.js';
 import { type CliContext, CommandError, type ExitCode } from '../context.js';
-import { palette } from '../format/format.js';
+import { lastLines, palette } from '../format/format.js';
 import type { Hosting } from '../hosting/hosting.js';
 import { serverGone } from '../hosting/server-notes.js';
 import { untilPublished } from '../hosting/with-worker.js';
@@ -35,7 +35,7 @@ import { promptForDecision } from '../requests/decide-at-terminal.js';
 import { isNothing, watchBelow } from '../requests/below.js';
 import { columnsOf, viewedRequests } from '../requests/show-request.js';
 import { createLiveText, openScreen } from './live-text.js';
-import { type Fixes, type StepLines, createStepLines, lastLines } from './step-lines.js';
+import { type Fixes, type StepLines, createStepLines } from './step-lines.js';
 import { startTicker } from './ticker.js';
 
 interface Watch {

@@ -2,6 +2,7 @@ import { itemsText } from '../../core/graph/items.js';
 import { presentRequest } from '../../core/requests/presentation.js';
 import { isClosingText } from '../../core/rules/documents.js';
 import { type ActionProgress, SKIPPED, isSkipped } from '../../core/run/details.js';
+import { givenResult } from '../../core/state/decisions.js';
 import type { RunState } from '../../core/state/state.js';
 import type { RunStatus } from '../../core/state/status.js';
 import {
@@ -34,8 +35,6 @@ import { viewedRequests } from '../requests/show-request.js';
 const NAMED_CALLS = 3;
 /** The maximum length of the message of an error, in UTF-16 units. */
 const MAX_MESSAGE = 80;
-/** The maximum number of lines about the past of a joined run. */
-const EARLIER_LINES = 5;
 
 /** Returns lines about one run. */
 export interface StepLines {
@@ -231,7 +230,7 @@ function errorLine(error: JsonObject): string {
 /** Returns the line of the step whose last call has this result; null if it is not the last one. */
 function replyLine(
   last: ToolMessage,
-  { messages, waitedByMessage }: Pick<Projection, 'messages' | 'waitedByMessage'>,
+  { messages, state, waitedByMessage }: Pick<Projection, 'messages' | 'state' | 'waitedByMessage'>,
   paint: Palette,
 ): string | null {
   const at = messages.findLastIndex(({ n, role }) => n < last.n && role === 'assistant');
@@ -243,7 +242,7 @@ function replyLine(
   if (results.length < message.calls.length || results.at(-1)?.n !== last.n) return null;
   return [
     paint.bold(`step ${message.step}`),
-    visible(callsOf(message, results)),
+    visible(callsOf(message, { results, state })),
     resultsOf(results, paint),
     paint.dim(
       formatDuration(stepMs(message, { before: messages.slice(0, at), results, waitedByMessage })),
@@ -279,10 +278,18 @@ function newestAt(messages: readonly Message[]): number | undefined {
   return last.length === 0 ? undefined : Math.max(...last.map(({ at }) => at));
 }
 
-/** Names the calls as they were executed: a person may have changed their arguments. */
-function callsOf({ calls = [] }: AssistantMessage, results: readonly ToolMessage[]): string {
+/**
+ * Names the calls as they were executed: a person may have changed their arguments, or may have given the
+ * result in place of the tool.
+ */
+function callsOf(
+  { calls = [] }: AssistantMessage,
+  { results, state }: { readonly results: readonly ToolMessage[]; readonly state: RunState | null },
+): string {
   const named = calls.slice(0, NAMED_CALLS).map((call) => {
     const { edited } = results.find(({ callId }) => callId === call.id) ?? {};
+    const given = givenResult(state?.decisions, call.id);
+    if (given !== undefined) return `${callSummary(call)} (result given by ${actorText(given)})`;
     return edited === undefined ? callSummary(call) : `${edited} (edited)`;
   });
   if (calls.length === 1) return named.join('');
@@ -310,13 +317,6 @@ function failureLine(result: ToolMessage): string | null {
   if (failure === null) return null;
   const message = shorten(failure.message, MAX_MESSAGE);
   return visible(message === '' ? failure.type : `${failure.type}: ${message}`);
-}
-
-/** Returns the last lines about the past of a joined run. */
-export function lastLines(lines: readonly string[], paint: Palette): readonly string[] {
-  const earlier = lines.length - EARLIER_LINES;
-  if (earlier <= 0) return lines;
-  return [paint.dim(`… ${formatCount(earlier, 'earlier line')}`), ...lines.slice(-EARLIER_LINES)];
 }
 
 /**

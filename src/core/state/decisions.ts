@@ -12,6 +12,20 @@ export function decidedBefore(
   return decisions?.find((decision) => decision.id === id);
 }
 
+/** The decisions with which a person gives the result of a call. */
+const GIVES_RESULT: readonly string[] = ['answer', 'happened'];
+
+/** Returns the decision by which a person has given the result of a call in place of its tool; undefined if there is none. */
+export function givenResult(
+  decisions: readonly RecordedDecision[] = [],
+  call: string,
+): RecordedDecision | undefined {
+  return decisions.findLast(
+    ({ call: id, as = '', refused }) =>
+      id === call && refused === undefined && GIVES_RESULT.includes(as),
+  );
+}
+
 /** The decisions in a run's state, and the work that they may be about. */
 interface Decided {
   readonly decisions?: readonly RecordedDecision[];
