@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
+import { mkdir, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { z } from 'zod';
@@ -64,6 +64,14 @@ async function does<Options>(
     home: rig.home,
     ...how,
   });
+}
+
+/** Returns a command that also adds what it notes to a list, which an error of the command leaves. */
+function withNotes<Options>(what: Command<Options>, notes: string[]): Command<Options> {
+  return {
+    run: async (context, options) =>
+      await what.run({ ...context, note: (line) => notes.push(line) }, options),
+  };
 }
 
 async function pageOf(options: { from?: number; until?: number } = {}): Promise<TranscriptPage> {
@@ -146,6 +154,32 @@ describe('a run in several segments', () => {
     expect(JSON.parse(newest.stdout)).toEqual(
       JSON.parse(await readFile(names.at(-1) ?? '', 'utf8')),
     );
+  });
+
+  test('is exported as a whole or not at all, and the same command with --force does it', async () => {
+    const folder = join(rig.home, 'half');
+    await mkdir(folder);
+    const out = join(folder, 'run.json');
+    const taken = join(folder, 'run-2.json');
+    await writeFile(taken, 'mine');
+    const all = { id, out, allSegments: true } as const;
+    await expect(does(exportRun, all)).rejects.toThrow(`got ${taken}, which exists`);
+    expect(await readdir(folder)).toEqual(['run-2.json']);
+    expect(await readFile(taken, 'utf8')).toBe('mine');
+    // A folder is in the way of one segment.
+    await rm(taken);
+    await mkdir(taken);
+    const notes: string[] = [];
+    const half = withNotes(exportRun, notes);
+    await expect(does(half, all)).rejects.toThrow(`--out: expected a writable file, got ${taken}`);
+    expect(notes.join('\n')).toContain(
+      `Written: ${join(folder, 'run-1.json')}, and no other segment. Once all files can be written, the same command with --force writes them.`,
+    );
+    expect((await readdir(folder)).toSorted()).toEqual(['run-1.json', 'run-2.json']);
+    await rm(taken, { recursive: true });
+    expect((await does(exportRun, { ...all, force: true })).code).toBe(0);
+    expect((await readdir(folder)).filter((name) => name.endsWith('.part'))).toEqual([]);
+    expect(JSON.parse(await readFile(taken, 'utf8'))).toHaveProperty('events');
   });
 
   test.each([

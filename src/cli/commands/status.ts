@@ -1,3 +1,4 @@
+import { rm } from 'node:fs/promises';
 import { extname } from 'node:path';
 import { readStatus } from '../../client/below.js';
 import { RunTokenError } from '../../core/errors.js';
@@ -28,7 +29,7 @@ import {
 } from '../hosting/server-notes.js';
 import { osUser } from '../input/option-parsers.js';
 import { withOptions } from '../input/options.js';
-import { assertNewFile, writeOutput } from '../input/output-file.js';
+import { assertNewFile, renameOutput, writeOutput } from '../input/output-file.js';
 import { type OpenedRun, agentLack, noteClear, openRun, workerHint } from '../open-run.js';
 import { nextSteps, runnableStatus, runnableText } from '../reports/next-command.js';
 import { uiLink } from '../reports/run-pages.js';
@@ -232,26 +233,54 @@ async function exportAll(
   { out, force }: { readonly out: string; readonly force: boolean | undefined },
 ): Promise<ExitCode> {
   const { id } = opened.run;
-  const files: object[] = [];
-  let oldest = Infinity;
-  for await (const { number, runId, history } of segmentsBack(opened, newestSegment(opened))) {
-    const file = numberedFile(out, number);
-    await assertNewFile({ option: '--out', file }, force);
-    await writeOutput({ option: '--out', file }, `${escapeJson(historyToJson(history))}\n`);
-    const events = eventCount(history);
+  const files: { segment: number; runId: string; events: number; file: string }[] = [];
+  try {
+    for await (const { number, runId, history } of segmentsBack(opened, newestSegment(opened))) {
+      const file = numberedFile(out, number);
+      await assertNewFile({ option: '--out', file }, force);
+      const events = eventCount(history);
+      files.unshift({ segment: number, runId, events, file });
+      const text = `${escapeJson(historyToJson(history))}\n`;
+      await writeOutput({ option: '--out', file: partOf(file) }, text);
+    }
+    await nameAll(context, files);
+  } finally {
+    // After an error, no segment has a file, or each whose file is there is whole.
+    await Promise.all(files.map(({ file }) => rm(partOf(file), { force: true })));
+  }
+  for (const { segment, events, file } of files.toReversed()) {
     context.note(
-      `${formatCount(events, 'event')} of segment ${number} of run ${visible(id)} written to ${visible(file)}`,
+      `${formatCount(events, 'event')} of segment ${segment} of run ${visible(id)} written to ${visible(file)}`,
     );
-    files.unshift({ segment: number, runId, events, file });
-    oldest = number;
   }
   noteClear(context, opened.client);
+  const oldest = files[0]?.segment ?? 1;
   if (oldest > 1)
     context.note(
       `The server has deleted the segments before ${oldest}, and the archive does not have them.`,
     );
   if (context.options.json) context.out(JSON.stringify({ id, files }));
   return EXIT.completed;
+}
+
+/** Gives the files of segments that were written their names; says which have one if that fails halfway. */
+async function nameAll(context: CliContext, files: readonly { file: string }[]): Promise<void> {
+  for (const [at, { file }] of files.entries()) {
+    await renameOutput({ option: '--out', file }, partOf(file)).catch((error: unknown) => {
+      const named = files.slice(0, at).map((one) => visible(one.file));
+      if (named.length > 0) {
+        context.note(
+          `Written: ${named.join(', ')}, and no other segment. Once all files can be written, the same command with --force writes them.`,
+        );
+      }
+      throw error;
+    });
+  }
+}
+
+/** The name under which a file is written until all are. */
+function partOf(file: string): string {
+  return `${file}.part`;
 }
 
 /** Turns `run.json` into `run-3.json`. */

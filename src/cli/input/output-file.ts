@@ -1,4 +1,4 @@
-import { stat, writeFile } from 'node:fs/promises';
+import { rename, stat, writeFile } from 'node:fs/promises';
 import { visible } from '../../core/state/summaries.js';
 import { UsageError } from '../context.js';
 
@@ -26,6 +26,13 @@ export async function assertNewFile({ option, file }: OutputFile, force = false)
 /** Writes a file that an option names. Throws a `UsageError` if that is impossible. */
 export async function writeOutput({ option, file }: OutputFile, text: string): Promise<void> {
   await writeFile(file, text).catch((error: unknown) => {
+    throw unwritable({ option, file }, error);
+  });
+}
+
+/** Gives a file that was written its name. Throws a `UsageError` if that is impossible. */
+export async function renameOutput({ option, file }: OutputFile, written: string): Promise<void> {
+  await rename(written, file).catch((error: unknown) => {
     throw unwritable({ option, file }, error);
   });
 }
