@@ -1,6 +1,6 @@
 import type { Client, WorkflowExecutionDescription } from '@temporalio/client';
 import { NoRunError, UnreadableError } from '../core/errors.js';
-import type { RunStatus } from '../core/state/status.js';
+import { type RunStatus, isChecking, isOpenStatus, statusName } from '../core/state/status.js';
 import type { Projection } from '../history/projection.js';
 import { type RunReading, readRun } from '../history/read-run.js';
 import type { ListFilter } from './list-filter.js';
@@ -9,7 +9,7 @@ import { type OpenRequest, listRequests } from './requests.js';
 import { asStored } from './run-ids.js';
 import { type RunRow, isInvalidQuery, readRunRow } from './run-row.js';
 import { toRunStatus } from './status.js';
-import { listWorkflows } from '../temporal/server-answers.js';
+import { describeWorkflow, listWorkflows } from '../temporal/server-answers.js';
 
 /** The status of a run, with what the runs that it has called wait for. */
 export interface ReadStatus extends RunStatus {
@@ -149,6 +149,59 @@ function withBlocked(row: RunRow, blocked: readonly string[]): RunRow {
   // The id of a called run begins with that of its caller.
   const below = blocked.filter((run) => run.startsWith(`${row.id}/`)).slice(0, MAX_BLOCKED);
   return below.length === 0 ? row : { ...row, blockedBelow: below };
+}
+
+/** The activity that checks a decision. */
+const CHECK = 'checkDecision';
+
+/** Whether a decision of a run waits for a worker to check it. */
+export function checksDecision({ pendingActivities }: Described): boolean {
+  return (pendingActivities ?? []).some(({ activityType: type }) => type?.name === CHECK);
+}
+
+type Described = Pick<WorkflowExecutionDescription['raw'], 'pendingActivities'>;
+
+/** The maximum number of waiting runs of which a list reads what has come since they wrote their status, and at once. */
+const [MAX_READ, AT_ONCE] = [200, 8];
+
+/**
+ * Returns rows in which a waiting run has the status that `readStatus` gives: a run writes the one that the server
+ * lists, and needs a worker for that, also after a decision or a message.
+ */
+export async function withNewest(
+  client: Client,
+  rows: readonly RunRow[],
+): Promise<readonly RunRow[]> {
+  const newest = [...rows];
+  const waiting = rows.flatMap((row, at) => (isWaiting(row) ? [{ row, at }] : []));
+  for (let from = 0; from < Math.min(waiting.length, MAX_READ); from += AT_ONCE) {
+    await Promise.all(
+      waiting.slice(from, from + AT_ONCE).map(async ({ row, at }) => {
+        newest[at] = await newestRow(client, row);
+      }),
+    );
+  }
+  return newest;
+}
+
+function isWaiting({ status, closedAt }: RunRow): boolean {
+  return status.startsWith('waiting_') && closedAt === null;
+}
+
+/** Returns the row with the status that includes what the run has not processed; the same row if there is nothing. */
+async function newestRow(client: Client, row: RunRow): Promise<RunRow> {
+  try {
+    const { raw } = await describeWorkflow(client, row.id);
+    if (!raw.pendingWorkflowTask && !checksDecision(raw)) return row;
+    const found = toRunStatus(await readRun(client, row.id), Date.now());
+    const [status, { reason }] = [statusName(found), found];
+    // Its end is listed with its time.
+    if (!isOpenStatus(status)) return row;
+    return { ...row, status, reason, ...(isChecking(found) && { checking: true }) };
+  } catch {
+    // The row that the server has listed says more than an error.
+    return row;
+  }
 }
 
 /** Returns the ids of the blocked runs that other runs have called. */

@@ -48,6 +48,11 @@ export interface RunRow {
    */
   readonly blockedBelow?: readonly string[];
   /**
+   * Whether each decision for which the run waits has been made, and a worker has yet to check it; only in the list of
+   * the command. Absent if not.
+   */
+  readonly checking?: true;
+  /**
    * Why the rest of the row may be incomplete: the run's memo or history is encoded, and the client
    * lacks the codec or the key; a newer version of perdure wrote the run; or the server deleted it
    * while it was listed. Absent if everything could be read.

@@ -3,7 +3,8 @@ import { afterAll, beforeAll, expect, inject, test, vi } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { edit } from '../../src/cli/commands/approve.js';
-import { inbox } from '../../src/cli/commands/list.js';
+import { inbox, list } from '../../src/cli/commands/list.js';
+import { send } from '../../src/cli/commands/send.js';
 import { status as showStatus } from '../../src/cli/commands/status.js';
 import type { Command } from '../../src/cli/context.js';
 import type { RunStatus } from '../../src/core/state/status.js';
@@ -70,6 +71,17 @@ test('inbox, status, and a refusal say that an edit is being checked, and what h
     expect(shown.stdout).toContain(line);
     expect(shown.stdout).toMatch(start);
   }
+  const word = 'waiting_decision (a decision is being checked)';
+  expect((await decide(showStatus, { id })).stdout).toContain(`status    ${word}\n`);
+  await vi.waitFor(
+    async () => {
+      const { stdout } = await decide(list, { idPrefix: id });
+      expect(stdout).toMatch(/ {2}waiting_decision {2,}a decision is being checked {2}/);
+    },
+    { timeout: 10_000 },
+  );
+  const page = JSON.parse((await decide(list, { idPrefix: id }, { json: true })).stdout);
+  expect(page).toMatchObject({ rows: [{ id, status: 'waiting_decision', checking: true }] });
   const again = { id, request: 'r1', arguments: { euros: 3 } };
   await expect(decide(edit, again)).rejects.toThrow(/^the decision .* \(checking\): another one/);
   await expect(decide(edit, { ...again, digest })).rejects.toThrow(
@@ -77,3 +89,30 @@ test('inbox, status, and a refusal say that an edit is being checked, and what h
   );
   await handle.terminate();
 });
+
+test('list says what status says of a run whose decision was recorded, and no worker has processed', async () => {
+  const taskQueue = `${rig.taskQueue}-recorded`;
+  const pays: Model = { call: async () => replyCall('refund', { euros: 1 }) };
+  const payer = defineAgent({ name: 'files', instructions: 'x', model: 'pays', tools: [refund] });
+  const worker = await rig.worker([payer], { taskQueue, models: { pays } });
+  const id = `recorded-${randomUUID()}`;
+  const args = [{ agent: 'files', message: 'x', open: true }];
+  const handle = await rig.client.workflow.start('agent', { taskQueue, workflowId: id, args });
+  await vi.waitFor(
+    async () => expect(await handle.query('status')).toMatchObject({ status: 'waiting_decision' }),
+    { timeout: 20_000, interval: 50 },
+  );
+  const [request] = (await handle.query<RunStatus>('status')).pending;
+  const row = async (): Promise<unknown> =>
+    JSON.parse((await decide(list, { idPrefix: id }, { json: true })).stdout).rows[0];
+  await vi.waitFor(async () => expect(await row()).toMatchObject({ status: 'waiting_decision' }), {
+    timeout: 10_000,
+  });
+  await worker.shutdown();
+  const sent = { id, message: ['yes'], digest: request?.digest ?? '', detach: true, wait: true };
+  await decide(send, sent);
+  const shown: RunStatus = JSON.parse((await decide(showStatus, { id }, { json: true })).stdout);
+  expect(shown.status).toBe('working');
+  expect(await row()).toMatchObject({ id, status: 'working', reason: shown.reason });
+  await handle.terminate();
+}, 60_000);

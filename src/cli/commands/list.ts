@@ -1,11 +1,11 @@
 import type { Client } from '@temporalio/client';
 import { withCalled } from '../../agents/agent-definition.js';
 import { type ListFilter, assertListFilter } from '../../client/list-filter.js';
-import { listWithBelow } from '../../client/below.js';
+import { checksDecision, listWithBelow, withNewest } from '../../client/below.js';
 import { listRuns } from '../../client/list.js';
 import { type OpenRequest, beingChecked, listRequests } from '../../client/requests.js';
 import type { RunRow } from '../../client/run-row.js';
-import { BLOCKED_BELOW, ownReason } from '../../core/state/status.js';
+import { shownReason } from '../../core/state/status.js';
 import { toRunStatus } from '../../client/status.js';
 import { InputError } from '../../core/errors.js';
 import { visible } from '../../core/state/summaries.js';
@@ -79,7 +79,8 @@ export const list: Command<ListOptions> = {
     checkFilter(filter);
     noteServer(context, await context.server());
     const client = await context.client();
-    const { rows, cursor } = await listWithBelow(client, filter).catch(rethrowInFlags);
+    const { rows: listed, cursor } = await listWithBelow(client, filter).catch(rethrowInFlags);
+    const rows = await withNewest(client, listed);
     const needy = rows.filter(needsWorker);
     for (const taskQueue of new Set(needy.map((row) => row.taskQueue))) {
       const presence = await readWorkerPresence(client, taskQueue);
@@ -205,7 +206,7 @@ const FIELDS = [
   'closedAt',
 ] as const satisfies readonly Exclude<
   keyof RunRow,
-  'tags' | 'taskQueue' | 'blockedBelow' | 'unreadable' | 'givenId' | 'givenTenant'
+  'tags' | 'taskQueue' | 'blockedBelow' | 'checking' | 'unreadable' | 'givenId' | 'givenTenant'
 >[];
 
 /**
@@ -215,7 +216,7 @@ const FIELDS = [
 function table(given: readonly RunRow[]): readonly string[] {
   const rows = given.map((row) => ({
     ...row,
-    reason: row.blockedBelow === undefined ? ownReason(row) : BLOCKED_BELOW,
+    reason: shownReason(row),
     ...(row.givenTenant !== undefined && { tenant: row.givenTenant }),
   }));
   const hasTenants = rows.some(({ tenant }) => tenant !== undefined);
@@ -310,9 +311,6 @@ const [MAX_ASKED, AT_ONCE] = [200, 8];
 /** What decides which worker can continue a run. */
 type WorkerPlace = Parameters<typeof workerHint>[1];
 
-/** The activity that checks a decision. */
-const CHECK = 'checkDecision';
-
 /** The runs in which no decision can be made before a worker runs. */
 interface HeldRuns {
   /** Those for which a cancel is requested: it comes before any decision, and takes the requests from the list. */
@@ -339,7 +337,7 @@ async function heldRuns(client: Client, requests: readonly OpenRequest[]): Promi
         const taskQueue = raw?.workflowExecutionInfo?.taskQueue ?? '';
         const place = { agent: agent ?? '', taskQueue };
         if (raw?.workflowExtendedInfo?.cancelRequested === true) canceled.set(run, place);
-        else if (raw?.pendingActivities?.some(({ activityType: type }) => type?.name === CHECK)) {
+        else if (raw !== null && checksDecision(raw)) {
           checking.set(run, { place, checked: await readChecked(client, run) });
         }
       }),

@@ -7,10 +7,12 @@ import type { AttemptReport } from '../../core/transcript/outcome.js';
 import type { RunReading } from '../../history/read-run.js';
 import { waitingFor } from '../../history/projection.js';
 import {
-  BLOCKED_BELOW,
+  isChecking,
   isOpenStatus,
+  shownReason,
   statusName,
   statusText,
+  withReason,
   type RunStatus,
 } from '../../core/state/status.js';
 import { visible, visibleMessage, actorText } from '../../core/state/summaries.js';
@@ -123,10 +125,9 @@ function forkLines({ forkedFrom }: RunStatus): readonly string[] {
 
 function statusWord(status: ReadStatus, paint: Palette): string {
   const word = statusName(status);
-  const isBlockedBelow = word === 'working' && status.blockedBelow !== undefined;
-  const text = isBlockedBelow
-    ? `${word} (${BLOCKED_BELOW})`
-    : statusText({ status: word, reason: status.reason });
+  const { reason, blockedBelow } = status;
+  const checking = isChecking(status);
+  const text = withReason(word, shownReason({ status: word, reason, blockedBelow, checking }));
   switch (word) {
     case 'working':
       return paint.cyan(text);
