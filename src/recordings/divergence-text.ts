@@ -1,3 +1,4 @@
+import { toolText } from '../core/state/turn-definition.js';
 import { type Json, type JsonObject, isObject, parseJson } from '../core/text/json.js';
 import { headOf, show, tailOf, visibleJson } from '../core/text/text.js';
 import { failureOf } from '../core/transcript/call-result.js';
@@ -21,7 +22,8 @@ export function isComparedCall(value: Json): value is Json & ComparedCall {
 
 /** The function of a node has no arguments that are compared. */
 export function callText({ tool, arguments: args }: ComparedCall): string {
-  return args === null ? tool : `${tool} ${show(args)}`;
+  const name = toolText({ name: tool });
+  return args === null ? name : `${name} ${show(args)}`;
 }
 
 /** Returns a call of a message as it is compared. */

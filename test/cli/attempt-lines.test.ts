@@ -39,9 +39,14 @@ test('names calls that are tried again for the same reason in one line', () => {
 test('says why in one sentence, without the name of the node', () => {
   const lines: string[] = [];
   const show = createAttemptLines({ line: (text) => lines.push(text) });
-  const why = 'node:sum: no v1.2 of e.g. ledger.ts. Ask Ann.';
-  show(new Map([['1', { attempt: 3, lastFailure: why }]]), null);
-  expect(lines).toEqual(['… attempt 3, after: no v1.2 of e.g. ledger.ts']);
+  // A worker of an earlier version names the node by the name of its call.
+  for (const [at, name] of ['node sum', 'node:sum'].entries()) {
+    const lastFailure = `${name}: no v1.2 of e.g. ledger.ts. Ask Ann.`;
+    show(new Map([['1', { attempt: at + 3, lastFailure }]]), null);
+  }
+  expect(lines).toEqual(
+    [3, 4].map((attempt) => `… attempt ${attempt}, after: no v1.2 of e.g. ledger.ts`),
+  );
 });
 
 test('names the work of a node by the node and its item, not by its data', () => {

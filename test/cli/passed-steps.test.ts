@@ -290,3 +290,13 @@ test('a text that is cut in the line of a node ends with …', () => {
     `node n · exit some_failed · 1 of 1 item, 1 failed · item 1: ${message.slice(0, 79)}…`,
   );
 });
+
+test("the work of a node has the node's name in Temporal's UI, and that of its item", () => {
+  const summaries = events.flatMap((event) =>
+    event.type === 'scheduled' && event.activity === 'runTool' ? [event.summary] : [],
+  );
+  expect(summaries).toEqual(
+    expect.arrayContaining(['node split', 'node measure, item 2', 'node sum']),
+  );
+  expect(summaries.join(' ')).not.toContain('node:');
+});

@@ -168,19 +168,19 @@ describe('another model in a graph', () => {
       'mail, turn 1: called nothing; recorded pay {"n":5}',
     );
     expect(await differenceWith(note, agent, spam)).toBe(
-      'mail, turn 1: called nothing; recorded node:write',
+      'mail, turn 1: called nothing; recorded node write',
     );
     expect(await differenceWith(ask, agent, spam)).toMatch(
       /^mail, turn 1: asked for no decision about .*Sure\?.*; recorded a decision$/,
     );
     expect(await differenceWith(await record('spam'), agent, ['{"kind":"note"}'])).toBe(
-      'mail, turn 1: called node:write; recorded nothing',
+      'mail, turn 1: called node write; recorded nothing',
     );
     expect(await differenceWith(order, agent, ['{"kind":"order"}'])).toBe('same');
   });
 
   test('and so does a graph that leads past it with the recorded model', async () => {
     const { divergence } = await rerun(await record('order'), { agent: mail(true) });
-    expect(divergence?.text).toBe('mail, turn 1: called node:write; recorded pay {"n":5}');
+    expect(divergence?.text).toBe('mail, turn 1: called node write; recorded pay {"n":5}');
   });
 });

@@ -4,7 +4,7 @@ import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import { errorText, type CallErrorType } from '../../core/transcript/call-result.js';
 import type { RunToolInput, RunToolResult } from '../../core/run/contract.js';
 import type { ToolDefinition } from '../../core/definition/tool-definition.js';
-import { nodeOfCall } from '../../core/state/turn-definition.js';
+import { nodeOfCall, toolText } from '../../core/state/turn-definition.js';
 import { type Json, type JsonObject, canonicalJson, isObject } from '../../core/text/json.js';
 import type { Message } from '../../core/transcript/messages.js';
 import { InputRequired } from '../../mcp/input-required.js';
@@ -83,7 +83,7 @@ export async function executeCall(
   if (context.info.attempt > 1 || execution.input.again) {
     return {
       ok: 'unknown',
-      message: `${shownName(pinned)}: an earlier attempt may have taken effect`,
+      message: `${toolText(pinned)}: an earlier attempt may have taken effect`,
     };
   }
   if (denied !== null) return denied;
@@ -91,7 +91,7 @@ export async function executeCall(
     return await execute(deps, context, execution);
   } catch (error) {
     if (error instanceof CancelledFailure) throw error;
-    return { ok: 'unknown', message: `${shownName(pinned)}: ${normalizeError(error).message}` };
+    return { ok: 'unknown', message: `${toolText(pinned)}: ${normalizeError(error).message}` };
   }
 }
 
@@ -108,7 +108,7 @@ export function deniedResult(
   const doubt = isUnsure ? '; an earlier attempt may have taken effect' : '';
   return failed(
     'denied',
-    `${shownName(pinned)} was not executed: ${redactMessage(verdict.why)}${doubt}`,
+    `${toolText(pinned)} was not executed: ${redactMessage(verdict.why)}${doubt}`,
   );
 }
 
@@ -192,7 +192,7 @@ async function callFunction(
     // The function has returned, so a call with a side effect must not look like a failed one.
     if (pinned.effect === 'read' || signal.aborted) throw error;
     const message = `its result cannot be read: ${normalizeError(error).message}`;
-    context.log.warn(redactMessage(`${pinned.name} was executed, but ${message}`));
+    context.log.warn(redactMessage(`${toolText(pinned)} was executed, but ${message}`));
     if (nodeOfCall(pinned) !== null) return { unreadable: `it was executed, but ${message}` };
     return { content: redactMessage(`[the call was executed; ${message}]`), isText: true };
   }
@@ -240,13 +240,7 @@ async function readReturned(
 
 /** The result of a call that has or may have taken effect, for a person to decide. */
 function unknownResult(tool: ToolDefinition, message: string): RunToolResult {
-  return { ok: 'unknown', message: `${shownName(tool)}: ${message}` };
-}
-
-/** Returns the name of a tool as people see it, or of the node whose work it is. */
-function shownName(tool: ToolDefinition): string {
-  const node = nodeOfCall(tool);
-  return node === null ? tool.name : `node ${node}`;
+  return { ok: 'unknown', message: `${toolText(tool)}: ${message}` };
 }
 
 /**
@@ -275,7 +269,10 @@ function onThrown(
   if (isLast || isOnce || type === 'ToolError') {
     return failed('tool_error', PLAIN_ERRORS.includes(type) ? message : `${type}: ${message}`);
   }
-  throw ApplicationFailure.create({ type: TOOL_FAILED, message: `${pinned.name}: ${message}` });
+  throw ApplicationFailure.create({
+    type: TOOL_FAILED,
+    message: `${toolText(pinned)}: ${message}`,
+  });
 }
 
 /**
@@ -311,7 +308,7 @@ function withoutNode(pinned: ToolDefinition, message: string): string {
 function onInterrupted(context: Context, pinned: ToolDefinition): RunToolResult {
   const cause = interruptionCause(context);
   if (cause === 'CANCELLED') throw context.cancellationSignal.reason;
-  const message = `${pinned.name}: interrupted during execution (${cause})`;
+  const message = `${toolText(pinned)}: interrupted during execution (${cause})`;
   if (pinned.effect === 'once') return { ok: 'unknown', message };
   throw retryFailure(message);
 }

@@ -5,7 +5,13 @@ import { readFor } from '../../storage/blob-store.js';
 import { errorText } from '../../core/transcript/call-result.js';
 import type { ToolDefinition } from '../../core/definition/tool-definition.js';
 import type { GraphNode } from '../../core/definition/node-kinds.js';
-import { definedTool, findNode, nodeOfCall, toolAt } from '../../core/state/turn-definition.js';
+import {
+  definedTool,
+  findNode,
+  nodeOfCall,
+  toolAt,
+  toolText,
+} from '../../core/state/turn-definition.js';
 import {
   sha256Hex,
   canonicalJson,
@@ -67,7 +73,7 @@ export async function prepareCall(
   const text =
     call.blob === undefined
       ? call.arguments
-      : await readFor(`the arguments of ${call.name} (${call.id})`, call.blob, deps.blobs);
+      : await readFor(`the arguments of ${toolText(call)} (${call.id})`, call.blob, deps.blobs);
   const parsed = parseArguments(text);
   if (!parsed.ok) return refuse(parsed.problem);
   const checked = await checkArguments(tool, parsed.value);
@@ -115,7 +121,7 @@ async function judgedValue(
   const recorded =
     parsed.blob === undefined
       ? parsed.arguments
-      : await readFor(`the arguments of ${call.name} (${call.id})`, parsed.blob, blobs);
+      : await readFor(`the arguments of ${toolText(call)} (${call.id})`, parsed.blob, blobs);
   // Without its secrets, the recorded value is not what was judged.
   if (sha256Hex(recorded) !== parsed.digest) return null;
   const judged = parseJson(recorded);
@@ -148,7 +154,7 @@ function unlikeJudged(
   { effect }: ToolDefinition,
 ): PreparedCall {
   const isRepeated = info.attempt > 1 || again === true;
-  const begin = `${call.name}: its code makes something else of the arguments now than when the call was checked and approved`;
+  const begin = `${toolText(call)}: its code makes something else of the arguments now than when the call was checked and approved`;
   if (isRepeated && effect === 'once') {
     const message = `${begin}; an earlier attempt may have taken effect`;
     return { ok: false, result: { ok: 'unknown', message } };
@@ -205,7 +211,7 @@ function unreached(
     const message = unsureMessage(
       context,
       input,
-      `${input.call.name}: ${normalizeError(error).message}`,
+      `${toolText(input.call)}: ${normalizeError(error).message}`,
     );
     if (message !== null && attempt >= maximumAttempts)
       return { result: { ok: 'unknown', message } };

@@ -9,7 +9,7 @@ import type {
   RunToolResult,
 } from '../../core/run/contract.js';
 import { artifactText } from '../../core/state/summaries.js';
-import { nodeOfCall } from '../../core/state/turn-definition.js';
+import { nodeOfCall, toolText } from '../../core/state/turn-definition.js';
 import { canonicalJson, isObject, parseJson, sha256Hex } from '../../core/text/json.js';
 import { formatDuration } from '../../core/text/text.js';
 import { type ToolSuccess, recordedOk } from '../../core/transcript/call-result.js';
@@ -117,7 +117,7 @@ async function executeAndStore(
   const store = trackStore(deps.blobs);
   const result = await executeObserved({ ...deps, blobs: store.blobs }, context, execution);
   if (result.ok !== true && result.ok !== false) return result;
-  const what = `the result of ${pinned.name} (${input.call.id})`;
+  const what = `the result of ${toolText(pinned)} (${input.call.id})`;
   if (pinned.effect === 'read') {
     const failure = unstoredFailure(what, store);
     if (failure !== null) throw failure;
@@ -284,7 +284,7 @@ async function readResult(
   { result, call }: RunFunctionInput,
 ): Promise<string> {
   if (result?.blob === undefined) return result?.text ?? '';
-  return await readFor(`the result of ${call.name} (${call.id})`, result.blob, blobs);
+  return await readFor(`the result of ${toolText(call)} (${call.id})`, result.blob, blobs);
 }
 
 /**
@@ -367,7 +367,11 @@ export async function runFunction(
     if (!verification['happened']) return { happened: false };
     const store = trackStore(deps.blobs);
     const { output: _, ...recorded } = await recordResult(pinned, result, store.blobs);
-    const reports = reportLoss(context, `the result of ${pinned.name} (${input.call.id})`, store);
+    const reports = reportLoss(
+      context,
+      `the result of ${toolText(pinned)} (${input.call.id})`,
+      store,
+    );
     const lost = reports.length > 0 && { reports };
     return { happened: true, result: { ok: true, ...recorded, ...lost } };
   });

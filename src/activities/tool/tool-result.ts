@@ -4,7 +4,7 @@ import { type ArtifactRef, foldName } from '../../core/calls/artifacts.js';
 import type { Effect, ToolDefinition } from '../../core/definition/tool-definition.js';
 import type { RunToolInput } from '../../core/run/contract.js';
 import { screenshotText } from '../../core/state/summaries.js';
-import { nodeOfCall } from '../../core/state/turn-definition.js';
+import { nodeOfCall, toolText } from '../../core/state/turn-definition.js';
 import { type Json, type JsonObject, parseJson } from '../../core/text/json.js';
 import { wellFormed } from '../../core/text/text.js';
 import type { ToolSuccess } from '../../core/transcript/call-result.js';
@@ -66,7 +66,7 @@ async function validateOutput(
   );
   if (checked.ok && checked.value.success) return checked.value.data;
   const fault = checked.ok ? checked.value.error?.message : checked.message;
-  const message = `the result of ${tool.name} does not fit its output schema: ${fault ?? ''}`;
+  const message = `the result of ${toolText(tool)} does not fit its output schema: ${fault ?? ''}`;
   return rejectOrWarn(tool.effect, { returned, message, warn });
 }
 
@@ -82,7 +82,7 @@ async function validateTurnOutput(
   const fault = parsed.ok
     ? `it has ${bytes} bytes as JSON, at most ${OUTPUT_BYTES} fit`
     : parsed.problem;
-  const message = `the result of ${tool.name} cannot be the output of this agent: ${fault}`;
+  const message = `the result of ${toolText(tool)} cannot be the output of this agent: ${fault}`;
   return rejectOrWarn(tool.effect, { returned, message, warn });
 }
 
@@ -110,9 +110,9 @@ export function plainFault(
   if (isScreenshot(value) || isAsyncIterable(value)) return null;
   const part = partNotJson(value);
   if (part === null) return null;
-  const message = `the result of ${tool.name} is not plain JSON: got ${part.slice(0, 300)}; let the tool return plain JSON`;
+  const message = `the result of ${toolText(tool)} is not plain JSON: got ${part.slice(0, 300)}; let the tool return plain JSON`;
   if (tool.effect === 'read') throw new ToolError(message);
-  warn(`${tool.name} was executed, but ${message}`);
+  warn(`${toolText(tool)} was executed, but ${message}`);
   return `[the call was executed; ${message}]`;
 }
 
@@ -147,7 +147,7 @@ export async function serializeResult(
   const { value, name = defaultArtifactName(tool.name), summary } = result;
   const serialized = await artifactValue(value, { signal });
   if ('problem' in serialized) {
-    const message = `${tool.name}: ${serialized.problem}`;
+    const message = `${toolText(tool)}: ${serialized.problem}`;
     if (tool.effect === 'read') throw new ToolError(message);
     tool.warn(message);
     const content = await normalizeResult(value, { signal });

@@ -6,13 +6,13 @@ import { presentRequest } from '../../core/requests/presentation.js';
 import { planProgress } from '../../core/run/details.js';
 import type { RunState } from '../../core/state/state.js';
 import { type RunStatusName, statusText } from '../../core/state/status.js';
-import { callSummary, failureText, visible } from '../../core/state/summaries.js';
+import { failureText, visible } from '../../core/state/summaries.js';
 import {
   currentNode,
   currentStep,
   itemProgress,
   nodeOfCall,
-  nodeWorkName,
+  workText,
   stepOfLimit,
 } from '../../core/state/turn-definition.js';
 import { type InFlight, type Projection, visitKey, waitingFor } from '../../history/projection.js';
@@ -172,7 +172,7 @@ function workName(
   definition: AgentDefinition | undefined,
 ): string {
   const model = definition?.model ?? '';
-  if (call !== null) return visible(nodeWorkName(definition, call) ?? callSummary(call));
+  if (call !== null) return workText(definition, call);
   if (activity === 'archiveMessages') return 'archiving older messages';
   if (activity === 'checkBlob') return 'waiting for the blob store';
   if (activity !== 'callModel') return visible(summary || activity);

@@ -86,7 +86,7 @@ export function visibleMessage(text: string): string {
  */
 export function failureText(message: string): string {
   const [first = ''] = message
-    .replace(/^node:[^\s:]+: /, '')
+    .replace(/^node[ :][^\s:]+: /, '')
     .trim()
     .split(/\n|(?<=[.!?])\s+(?=\p{Lu})/u, 1);
   return visible(first.replace(/[.:]$/, ''));

@@ -4,7 +4,9 @@ import { type GraphNode, callsModel, ownTool, takesTime } from '../definition/no
 import type { ToolDefinition } from '../definition/tool-definition.js';
 import { findPrompt } from '../input/named-prompt.js';
 import type { JsonObject } from '../text/json.js';
+import type { ToolCall } from '../transcript/messages.js';
 import { type GraphState, HEARTBEAT_MS, type RunState, keepsEarlierMeaning } from './state.js';
+import { callSummary, visible } from './summaries.js';
 import { getOpenBatch } from './turn.js';
 
 /** The prefix of a node's own work in front of its name. No tool can have such a name. */
@@ -55,6 +57,20 @@ export function nodeWorkName(
   if (node === null) return null;
   const item = definition === undefined ? null : itemOfCall(definition, call);
   return item === null ? `node ${node}` : `node ${node}, item ${item}`;
+}
+
+/** Returns the work of a call as people see it: that of a node by its name, any other by the tool and its arguments. */
+export function workText(
+  definition: Pick<AgentDefinition, 'graph'> | undefined,
+  call: ToolCall,
+): string {
+  return visible(nodeWorkName(definition, call) ?? callSummary(call));
+}
+
+/** Returns the name of a tool as people see it, or that of the node whose work it is, such as `node sum`. */
+export function toolText(tool: { readonly name: string }): string {
+  const node = nodeOfCall(tool);
+  return node === null ? tool.name : `node ${node}`;
 }
 
 /** Returns the node with this name; undefined if there is none. */

@@ -12,7 +12,12 @@ import { getInterruption } from '../../core/state/change.js';
 import { isUnjudged, peopleOf } from '../../core/state/consent.js';
 import type { RunState } from '../../core/state/state.js';
 import { callSummary } from '../../core/state/summaries.js';
-import { callsAtOnce, currentNode, nodeOfCall } from '../../core/state/turn-definition.js';
+import {
+  callsAtOnce,
+  currentNode,
+  nodeOfCall,
+  workText,
+} from '../../core/state/turn-definition.js';
 import { getOpenBatch } from '../../core/state/turn.js';
 import { WORK, type CallWork, findWork } from '../../core/state/work.js';
 import {
@@ -79,11 +84,11 @@ interface Execution {
  * a worker.
  */
 export async function mayExecute(run: RunContext, { call, tool }: Execution): Promise<boolean> {
-  const summary = `apply the rules to ${callSummary(call)}`;
+  const summary = `apply the rules to ${workOf(run, call)}`;
   const input = toolInput(run, { call, tool });
   await doWork(run, {
     name: call.id,
-    doing: callSummary(call),
+    doing: workOf(run, call),
     isReady,
     activity: (step, work) => {
       if (step.as === 'check') return blobCheck(call.id, step);
@@ -95,6 +100,11 @@ export async function mayExecute(run: RunContext, { call, tool }: Execution): Pr
   });
   const work = findWork(run.state, call.id);
   return work !== undefined && isReady(work) && getInterruption(run.state) === null;
+}
+
+/** Returns a call as people see it, in the status and in Temporal's UI. */
+function workOf({ state }: RunContext, call: ToolCall): string {
+  return workText(state.config.definition, call);
 }
 
 /** Whether the rules allow a call that waits for nothing else. */
@@ -116,7 +126,7 @@ export function executeToolCall(run: RunContext, execution: Execution): Promise<
   const input = toolInput(run, execution);
   return doWork(run, {
     name: call.id,
-    doing: callSummary(call),
+    doing: workOf(run, call),
     activity: (step, work) => activityFor(run, { ...execution, input }, step, work),
   });
 }
@@ -152,7 +162,7 @@ function activityFor(
   step: StartStep,
   work: CallWork | undefined,
 ): ActivityStart {
-  const summary = callSummary(call);
+  const summary = workOf(run, call);
   const current = currentInput(run, input, work);
   const reasons = nodeOfCall(call) === null ? TOOL_BLOCKS : NODE_BLOCKS;
   switch (step.as) {
@@ -247,7 +257,7 @@ export async function executeAgentCall(
   const key = callKey(run.input, state, call);
   const { workflowId, priority } = workflowInfo();
   const tenant = priority?.fairnessKey;
-  const summary = callSummary(call);
+  const summary = workOf(run, call);
   run.doing.set(call.id, summary);
   run.publishStatus();
   try {
