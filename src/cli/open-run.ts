@@ -1,6 +1,6 @@
 import type { Client } from '@temporalio/client';
 import { withCalled } from '../agents/agent-definition.js';
-import { agentProblem, servedAgentProblem } from '../client/fork-run.js';
+import { agentProblem, servedAgentProblem, unknownAgent } from '../client/fork-run.js';
 import { storedId, unknownIdHint } from '../client/run-ids.js';
 import { toRunStatus } from '../client/status.js';
 import { NoRunError, NoServerError } from '../core/errors.js';
@@ -225,8 +225,21 @@ async function checkStart(
     }
   }
   if (problem === null) return;
+  const [fix, names] = [noConfigFix(context), withCalled(agents).map(({ name }) => name)];
+  const what =
+    isKnown || fix === null
+      ? problem
+      : `${unknownAgent(agent, names, 'the built-in configuration')}; ${fix}`;
   const theirs = `; if a worker of your own has it, give the task queue of that worker with --task-queue, or start it on task queue "${visible(taskQueue)}" first`;
-  throw new UsageError(inFlags(problem) + (!isKnown && mayBeTheirs ? theirs : ''));
+  throw new UsageError(inFlags(what) + (!isKnown && mayBeTheirs ? theirs : ''));
+}
+
+/** Returns what to do about an unknown agent in a folder without a configuration; null if one is in use, or none is wanted. */
+export function noConfigFix(context: CliContext): string | null {
+  const { config: file } = context.options;
+  const folder = process.cwd();
+  if (file === false || configFile({ file, folder, env: context.env }) !== null) return null;
+  return `no perdure.config.ts was found in this folder, so only the built-in agents are known: go to the folder of your project, or write a configuration here with: ${nextCommand(context, 'init')}`;
 }
 
 function uncheckedNote(agent: string, taskQueue: string): string {

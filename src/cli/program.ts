@@ -144,7 +144,7 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, Listed | ListedG
     },
     graph: {
       summary: 'print the graph of an agent or a run as Mermaid',
-      load: async () => (await import('./commands/transcript.js')).graph,
+      load: async () => (await import('./commands/graph.js')).graph,
     },
     export: {
       summary: 'export the history of a run as JSON',

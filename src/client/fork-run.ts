@@ -251,7 +251,7 @@ function limitsProblem(agent: KnownAgent, given: LimitOptions | undefined): stri
 }
 
 /** Returns the text about an agent that its owner lacks, with the nearest names and without a fix. */
-function unknownAgent(agent: string, names: readonly string[], owner: string): string {
+export function unknownAgent(agent: string, names: readonly string[], owner: string): string {
   return `agent: expected an agent of ${owner}, got ${show(agent)} (${namesHint(agent, names.map(visible))})`;
 }
 

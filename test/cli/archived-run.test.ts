@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { inbox } from '../../src/cli/commands/list.js';
 import { pause } from '../../src/cli/commands/pause.js';
 import { attach } from '../../src/cli/commands/run.js';
-import { graph } from '../../src/cli/commands/transcript.js';
+import { graph } from '../../src/cli/commands/graph.js';
 import { ownedMemo, type RunsAccess } from '../../src/cli/mcp/owner.js';
 import { runsServer } from '../../src/cli/mcp/runs-server.js';
 import { openClient } from '../../src/client/create-client.js';

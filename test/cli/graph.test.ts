@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { graph, type GraphCommandOptions } from '../../src/cli/commands/transcript.js';
+import { graph, type GraphCommandOptions } from '../../src/cli/commands/graph.js';
 import { UsageError } from '../../src/cli/context.js';
 import { createContext } from '../../src/cli/main.js';
 import { replyCall, replyText } from '../../src/testing/replies.js';
@@ -108,7 +108,10 @@ describe('graph NAME', () => {
 
   test('refuses an unknown name, a name with --run, and neither of them', async () => {
     expect(await refusal({ name: 'dsk' })).toMatch(
-      /^name: expected an agent or a graph of the configuration, got "dsk"; use one of: desk, /,
+      /^name: expected an agent or a graph of the configuration, got "dsk" \(nearest: desk\); correct the name$/,
+    );
+    expect(await refusal({ name: 'elsewhere' })).toMatch(
+      /got "elsewhere" \(it has: below, desk, far, …\); correct the name$/,
     );
     expect(await refusal({ name: 'constructor' })).toContain('got "constructor"');
     expect(await refusal({ name: 'desk', run: 'x' })).toContain('--run: expected no NAME');
@@ -117,6 +120,26 @@ describe('graph NAME', () => {
 });
 
 describe('graph --run ID', () => {
+  test('is named to a person who gives the id of a run as a name', async () => {
+    const desk = defineAgent({ name: 'desk', instructions: 'x', model: 'm' });
+    await rig.worker([desk], { models: { m: scriptedModel([replyText('done')]) } });
+    const handle = await rig.start({ agent: 'desk', message: 'x' });
+    await rig.end(handle);
+    await rig.stopWorkers();
+    const id = handle.workflowId;
+    expect(await refusal({ name: id })).toMatch(
+      new RegExp(`; it is a run: draw its graph with: .* graph .*--run=${id}`),
+    );
+    // A server that answers knows that there is no such run.
+    expect(await refusal({ name: 'desk-20261201-8f3a2c' })).toMatch(/; correct the name$/);
+    const silent = createContext({ config }, { PERDURE_HOME: join(folder, 'silent') });
+    await expect(graph.run(silent, { name: 'desk-20261201-8f3a2c' })).rejects.toThrow(
+      /; correct the name, or, if it is a run, draw its graph with: .*--run=desk-20261201-8f3a2c/,
+    );
+    await expect(graph.run(silent, { name: 'elsewhere' })).rejects.toThrow(/; correct the name$/);
+    await silent.close();
+  });
+
   test('prints the built-in loop for a run whose agent has no graph, without a worker', async () => {
     const look = defineTool({
       name: 'look',

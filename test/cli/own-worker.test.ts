@@ -301,6 +301,21 @@ describe('an agent of a worker of the own, without a configuration', () => {
     expect(refused.stderr).not.toContain('Started a Temporal server');
   });
 
+  test.each([
+    ['run', 'desk', 'hi'],
+    ['schedule', 'create', 'x', 'hi', '--agent', 'desk', '--every', '1h'],
+  ])('is refused in a folder without a configuration, with the fix: %s', async (...words) => {
+    const refused = await command.here(words).ended;
+    expect(refused.code).toBe(2);
+    expect(refused.stderr).toMatch(
+      /agent: expected an agent of the built-in configuration, got "desk" \(it has: files\); no perdure\.config\.ts was found in this folder, .* or write a configuration here with: npx perdure init/,
+    );
+    const drawn = await command.here(['graph', 'desk']).ended;
+    expect(drawn.stderr).toContain('no perdure.config.ts was found in this folder');
+    const chosen = await command.here([...words, '--no-config']).ended;
+    expect(chosen.stderr).not.toContain('perdure.config');
+  });
+
   async function findings(queue: string): Promise<readonly Finding[]> {
     const { stdout } = await on(queue, 'doctor', '--no-model', '--json');
     const report = JSON.parse(stdout) as { findings: readonly Finding[] };

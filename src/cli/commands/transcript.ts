@@ -1,16 +1,6 @@
-import { toAgentDefinition, withCalled } from '../../agents/agent-definition.js';
-import type { Agent } from '../../agents/agent.js';
 import { toRunStatus } from '../../client/status.js';
-import type { GraphDefinition } from '../../core/definition/graph-definition.js';
-import { type Drawing, drawGraph, drawLoop, drawRun, toMermaid } from '../../core/graph/draw.js';
-import { runGraph } from '../../core/graph/describe.js';
-import { isLoaded } from '../../core/rules/limits.js';
-import { type PlanProgress, planProgress } from '../../core/run/details.js';
-import type { GraphState } from '../../core/state/state.js';
-import type { RunPhase } from '../../core/state/status.js';
 import { visible } from '../../core/state/summaries.js';
 import { actorOf } from '../../core/input/turn-context.js';
-import { currentNode } from '../../core/state/turn-definition.js';
 import { type Message, isSide } from '../../core/transcript/messages.js';
 import { callPairs } from '../../core/transcript/transcript.js';
 import type { RunReading } from '../../history/read-run.js';
@@ -22,17 +12,8 @@ import {
   readTurns,
   withFullText,
 } from '../../history/run-transcript.js';
-import { readWaited } from '../../history/segments.js';
 import type { Archive } from '../../storage/blob-store.js';
-import { nearestFirst } from '../../validation/near-names.js';
-import {
-  type CliContext,
-  type Command,
-  CommandError,
-  EXIT,
-  type ExitCode,
-  UsageError,
-} from '../context.js';
+import { type CliContext, type Command, EXIT, type ExitCode, UsageError } from '../context.js';
 import { dataPalette, formatCount } from '../format/format.js';
 import { withOptions } from '../input/options.js';
 import { type OpenedRun, openRun } from '../open-run.js';
@@ -269,123 +250,5 @@ function expectNone(option: string, others: Readonly<Record<string, unknown>>): 
   for (const [other, value] of Object.entries(others)) {
     if (value === undefined || value === false) continue;
     throw new UsageError(`${option}: expected no ${other}, got both; omit one of the two`);
-  }
-}
-
-export interface GraphCommandOptions {
-  /** An agent of the configuration. */
-  readonly name?: string;
-  readonly run?: string;
-}
-
-/** The output of the command with `--json`. */
-interface GraphOutput {
-  /** The agent's name. */
-  readonly agent: string;
-  /** The run's id; null for an agent of the configuration. */
-  readonly run: string | null;
-  /** Null for the built-in loop. */
-  readonly definition: GraphDefinition | null;
-  /** Null without a run, or before its first turn. */
-  readonly state: GraphState | null;
-  /** The progress of the run's plan; null without a plan. */
-  readonly plan: PlanProgress | null;
-  readonly drawing: Drawing;
-}
-
-/** The maximum number of agents that an error lists. */
-const NEAREST = 5;
-
-/**
- * `graph NAME`, `graph --run ID`: prints the graph of an agent or of a run as Mermaid. Needs no
- * worker.
- */
-export const graph: Command<GraphCommandOptions> = {
-  declare: (entry) =>
-    withOptions(entry.argument('[name]', 'an agent or a graph of the configuration'), 'run'),
-  async run(context, { name, run }) {
-    if (name !== undefined && run !== undefined) {
-      throw new UsageError('--run: expected no NAME, got both; omit one of them');
-    }
-    if (run !== undefined) return print(context, await graphOfRun(context, run));
-    if (name !== undefined) return print(context, await graphOfAgent(context, name));
-    throw new UsageError(
-      'name: expected the name of an agent or a graph, got none; add it, or select a run with --run ID',
-    );
-  },
-};
-
-function print(context: CliContext, output: GraphOutput): ExitCode {
-  const text = toMermaid(output.drawing);
-  context.out(context.options.json ? JSON.stringify({ ...output, mermaid: text }) : text);
-  return EXIT.completed;
-}
-
-async function graphOfAgent(context: CliContext, name: string): Promise<GraphOutput> {
-  const agents = withCalled((await context.config()).agents);
-  const agent = agents.find((candidate) => candidate.name === name);
-  if (agent === undefined) throw unknownName(name, agents);
-  const definition = agent.graph?.definition ?? null;
-  const found = { agent: name, run: null, definition, state: null, plan: null };
-  if (definition !== null) return { ...found, drawing: drawGraph(definition) };
-  if (agent.mcp.length > 0) {
-    context.note('The tools of MCP servers are not shown: a run lists them when it starts.');
-  }
-  const model = agent.model ?? '';
-  return {
-    ...found,
-    drawing: drawLoop(toAgentDefinition(agent, { model, tools: agent.tools.tools })),
-  };
-}
-
-function unknownName(name: string, agents: readonly Agent[]): UsageError {
-  const names = agents.map((agent) => agent.name);
-  const nearest = nearestFirst(name, names).slice(0, NEAREST);
-  return new UsageError(
-    `name: expected an agent or a graph of the configuration, got ${JSON.stringify(visible(name))}; ` +
-      `use one of: ${nearest.join(', ')}${names.length > nearest.length ? ', …' : ''}`,
-  );
-}
-
-async function graphOfRun(context: CliContext, id: string): Promise<GraphOutput> {
-  const { client, run } = await openRun(context, id, { archive: true });
-  const { state } = run.view;
-  if (state === null || !isLoaded(state)) {
-    throw new CommandError(
-      'unavailable',
-      `run ${visible(id)} has no graph yet: no worker has loaded its agent`,
-    );
-  }
-  const { status } = toRunStatus(run, Date.now());
-  const plan = planProgress(state);
-  const isExecuting = currentNode(state)?.kind === 'execute' && plan !== null;
-  const { archive } = await context.stores();
-  const waited = await readWaited({ client, archive }, run);
-  const count = isExecuting ? `, ${plan.done} of ${plan.actions.length} done` : '';
-  return {
-    agent: run.agent,
-    run: run.id,
-    definition: state.config.definition.graph ?? null,
-    state: runGraph(state)?.state ?? null,
-    plan,
-    drawing: drawRun(state, { here: `${hereText(status)}${count}`, waited }),
-  };
-}
-
-/** Returns the label for the node that the run has reached. */
-function hereText(status: RunPhase): string {
-  switch (status) {
-    case 'waiting_message':
-    case 'waiting_decision':
-    case 'waiting_time':
-      return 'waits here';
-    case 'blocked':
-      return 'is blocked here';
-    case 'paused':
-      return 'is paused here';
-    case 'working':
-      return 'works here';
-    case 'done':
-      return 'ended here';
   }
 }
