@@ -6,7 +6,8 @@ import type { Ask } from '../core/input/inbox.js';
 import { type RunInput, isProblem, parseRunInput } from '../core/input/input.js';
 import { askProblem } from '../core/run/ask.js';
 import { spentShape } from '../core/state/turn.js';
-import { type Json, sha256Hex } from '../core/text/json.js';
+import { commandLine } from '../core/requests/commands.js';
+import { type Json, isObject, sha256Hex } from '../core/text/json.js';
 import {
   type Shape,
   amount,
@@ -137,6 +138,9 @@ const recorded = fields<RecordedRun>({
   spent: spentShape,
 });
 
+/** What to do about a recording of another form; `formError` adds the command. */
+const AGAIN = 'record the run again';
+
 /** The fields that every form of a recording has. */
 export const header = fields<Pick<Recording, 'format' | 'version'>>({
   format: (value, at) =>
@@ -146,7 +150,7 @@ export const header = fields<Pick<Recording, 'format' | 'version'>>({
   version: (value, at) =>
     value === 1
       ? null
-      : `${at}: expected 1, got ${show(value)}; read it with the version of perdure that wrote it, or record the run again`,
+      : `${at}: expected 1, got ${show(value)}; read it with the version of perdure that wrote it, or ${AGAIN}`,
 });
 const atLeastOne = shape<readonly RecordedRun[]>(
   'a list with the recorded run',
@@ -154,10 +158,22 @@ const atLeastOne = shape<readonly RecordedRun[]>(
 );
 
 /**
- * Checks a recording that was read from a file, field by field. Throws an `InputError` that names the
- * first wrong field.
+ * Returns the error about a recording of another form, such as that of another version, with the command that records
+ * the run again. `file`: where the recording is; absent: unknown.
  */
-export function parseRecording(value: unknown): Recording {
+export function formError(problem: string, value: unknown, file = 'FILE'): InputError {
+  const [run] = isObject(value) && Array.isArray(value['runs']) ? value['runs'] : [];
+  const id = isObject(run) && typeof run['id'] === 'string' && run['id'] !== '' ? run['id'] : 'RUN';
+  const command = commandLine('perdure', ['record', id, '--out', file, '--force']);
+  const fix = problem.endsWith(AGAIN) ? '' : `; if another version of perdure wrote it, ${AGAIN}`;
+  return new InputError(`${problem}${fix} with: ${command}`);
+}
+
+/**
+ * Checks a recording that was read from a file, field by field. Throws an `InputError` that names the
+ * first wrong field. `file`: its name, for the error.
+ */
+export function parseRecording(value: unknown, file?: string): Recording {
   const problem =
     header(value, 'recording') ??
     fields<Pick<Recording, 'runs' | 'blobs'>>({ runs: atLeastOne, blobs: table(text) })(
@@ -165,7 +181,7 @@ export function parseRecording(value: unknown): Recording {
       'recording',
     ) ??
     fields<Pick<Recording, 'runs'>>({ runs: list(recorded) })(value, 'recording');
-  if (problem !== null) throw new InputError(problem);
+  if (problem !== null) throw formError(problem, value, file);
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked field by field
   const recording = value as Recording;
   const wrong = repeatedRun(recording) ?? wrongBlob(recording);

@@ -14,7 +14,7 @@ import {
 import { sealedBlobs } from '../encryption/sealed-stores.js';
 import { BlobError, type BlobStore } from '../storage/blob-store.js';
 import { assertOptionNames } from '../validation/option-names.js';
-import { RESTORE, header, parseRecording } from './parse-recording.js';
+import { RESTORE, formError, header, parseRecording } from './parse-recording.js';
 import { type Recording, keysOf, withKeys } from './recording.js';
 
 /** Options of `writeRecording`. */
@@ -168,7 +168,7 @@ export async function readFiles(file: string, keys: () => Keyring | null): Promi
   return await named(name, async () => {
     if (value['sealed'] === undefined) return await fromValue(value, { file, keyring: null });
     const problem = header(value, 'recording') ?? sealedShape(value, 'recording');
-    if (problem !== null) throw new InputError(problem);
+    if (problem !== null) throw formError(problem, value, file);
     const keyring = keys();
     const { key, plain } = opened(value, keyring);
     const recording = await fromValue(jsonIn(plain, name), { file, keyring });
@@ -195,10 +195,10 @@ async function fromValue(
   value: Readonly<Record<string, unknown>>,
   { file, keyring }: { readonly file: string; readonly keyring: Keyring | null },
 ): Promise<Recording> {
-  if (isObject(value['blobs'])) return parseRecording(value);
+  if (isObject(value['blobs'])) return parseRecording(value, file);
   const problem = fields<{ readonly blobs: readonly string[] }>({ blobs: list(hex(64)) });
   const wrong = header(value, 'recording') ?? problem(value, 'recording');
-  if (wrong !== null) throw new InputError(wrong);
+  if (wrong !== null) throw formError(wrong, value, file);
   const names = Array.isArray(value['blobs']) ? value['blobs'] : [];
   const store = textStore(file, keyring);
   const blobs = await Promise.all(
@@ -207,7 +207,7 @@ async function fromValue(
       return [sha256Hex(content), content];
     }),
   );
-  return parseRecording({ ...value, blobs: Object.fromEntries(blobs) });
+  return parseRecording({ ...value, blobs: Object.fromEntries(blobs) }, file);
 }
 
 function asUnreadable(error: unknown): never {

@@ -180,13 +180,23 @@ describe('a file that is not a recording', () => {
     ],
     'another version': [
       (_, whole) => (whole['version'] = 2),
-      'recording.version: expected 1, got 2; read it with the version of perdure that wrote it, or record the run again',
+      'recording.version: expected 1, got 2; read it with the version of perdure that wrote it, or record the run again with: perdure record memory --out FILE --force',
     ],
   };
   function ofType(run: Record<string, unknown>, type: string): Record<string, unknown> {
     const found = (run['facts'] as Fact[]).find((one) => one.type === type)!;
     return found[type] as Record<string, unknown>;
   }
+
+  test('says how to record the run again, in the file that it has', async () => {
+    const file = join(folder, 'older form.json');
+    const older = changed((run) => delete run['spent']) as object;
+    await writeFile(file, JSON.stringify({ ...older, blobs: [] }));
+    await expect(readRecording(file)).rejects.toThrow(`older form.json: recording.runs[0].spent: `);
+    await expect(readRecording(file)).rejects.toThrow(
+      `; if another version of perdure wrote it, record the run again with: perdure record memory --out '${file}' --force`,
+    );
+  });
 
   test.each(Object.entries(CHANGES))('%s is named', (_what, [change, message]) => {
     expect(() => parseRecording(changed(change))).toThrow(message);

@@ -17,6 +17,7 @@ import { loadModule } from '../input/load-config.js';
 import { withOptions } from '../input/options.js';
 import { writeOutput } from '../input/output-file.js';
 import { show } from '../../core/text/text.js';
+import { runnableText } from '../reports/next-command.js';
 import {
   evalLines,
   junitReport,
@@ -86,13 +87,13 @@ async function evaluateFolder(
     ...(runs !== undefined && { runs }),
     ...(atOnce !== undefined && { atOnce }),
     signal,
-    onProgress: (progress: EvalProgress) => context.note(inCommand(progressLine(progress))),
+    onProgress: (progress: EvalProgress) => context.note(inCommand(context, progressLine(progress))),
   }).catch((error: unknown) => {
     if (!InputError.isInstance(error)) throw error;
     const [, field = '', rest = error.message] = FIELD.exec(error.message) ?? [];
     throw new UsageError(`${OPTIONS[field] ?? field}${rest}`, { cause: error });
   });
-  const result = { ...evaluated, cases: evaluated.cases.map(caseInCommand) };
+  const result = { ...evaluated, cases: evaluated.cases.map((one) => caseInCommand(context, one)) };
   report(context, result, name);
   if (junit !== undefined)
     await writeOutput({ option: '--junit', file: junit }, junitReport(result, name));
@@ -100,18 +101,19 @@ async function evaluateFolder(
   return result.passed ? EXIT.completed : EXIT.failed;
 }
 
-/** Returns a text with what a command line can do about an agent that is missing. */
-function inCommand(text: string): string {
-  return text.replace(
+/** Returns a text with what a command line can do about an agent that is missing, and with commands that can be pasted. */
+function inCommand(context: CliContext, text: string): string {
+  const own = text.replace(
     'give the agent of the recording',
     'give the config of that agent with --config',
   );
+  return runnableText(context, own);
 }
 
-function caseInCommand(one: EvaluatedCase): EvaluatedCase {
+function caseInCommand(context: CliContext, one: EvaluatedCase): EvaluatedCase {
   const candidates = one.candidates.map(({ error, ...rest }) => ({
     ...rest,
-    error: error && inCommand(error),
+    error: error && inCommand(context, error),
   }));
   return { ...one, candidates };
 }
