@@ -10,6 +10,11 @@ export interface EvalGates {
   readonly scores?: Readonly<Record<string, number>>;
   /** The largest share of runs that differ from their recording, 0 to 1; default 0. */
   readonly diverged?: number;
+  /**
+   * The largest share of the recordings whose replay by the current agents, with the recorded replies,
+   * differs from what was recorded, or fails with an error, 0 to 1. Default: any.
+   */
+  readonly replayed?: number;
   /** The most tokens, as a multiple of the recorded ones, such as 1.2. Default: any number. */
   readonly tokens?: number;
   /** The most US dollars, as a multiple of the recorded ones. Default: any amount. */
@@ -44,6 +49,7 @@ interface MeasuredRun {
 /** What gates read of a case. */
 interface Measured {
   readonly recorded: MeasuredRun | null;
+  readonly replayed: MeasuredRun | null;
   readonly candidates: readonly {
     readonly run: MeasuredRun | null;
     readonly scores: Readonly<Record<string, { readonly score: number }>>;
@@ -52,7 +58,9 @@ interface Measured {
 }
 
 const RATIOS = ['tokens', 'cost', 'latency'] as const;
-const GATES: readonly string[] = ['scores', 'diverged', ...RATIOS];
+/** The gates of a share of the runs, from 0 to 1. */
+const SHARES: readonly string[] = ['diverged', 'replayed'];
+const GATES: readonly string[] = ['scores', ...SHARES, ...RATIOS];
 
 /** Throws an `InputError` for a gate that nothing could measure. */
 export function assertGates(gates: EvalGates, scorers: Readonly<Record<string, unknown>>): void {
@@ -62,7 +70,8 @@ export function assertGates(gates: EvalGates, scorers: Readonly<Record<string, u
     if (!GATES.includes(name)) {
       throw new InputError(`gates: expected ${GATES.join(', ')}, got ${visible(name)}`);
     }
-    if (name !== 'scores') assertBound(`gates.${name}`, bound, name === 'diverged' ? 1 : Infinity);
+    if (name !== 'scores')
+      assertBound(`gates.${name}`, bound, SHARES.includes(name) ? 1 : Infinity);
   }
   if (gates.scores !== undefined && !isObject(gates.scores)) {
     throw new InputError(`gates.scores: expected an object, got ${show(gates.scores)}`);
@@ -118,9 +127,19 @@ export function gateResults(gates: EvalGates, cases: readonly Measured[]): reado
   return [
     atMost('errors', 0, all.length === 0 ? null : errors),
     atMost('diverged', gates.diverged ?? 0, diverged),
+    ...(gates.replayed === undefined
+      ? []
+      : [atMost('replayed', gates.replayed, replayedShare(cases))]),
     ...scored,
     ...ratios,
   ];
+}
+
+/** Returns the share of the recordings that a replay does not reproduce; null if none could be read. */
+function replayedShare(cases: readonly Measured[]): number | null {
+  const read = cases.filter(({ recorded }) => recorded !== null);
+  const same = read.filter(({ replayed }) => replayed?.divergence === null).length;
+  return read.length === 0 ? null : 1 - same / read.length;
 }
 
 const MEASURES: Readonly<Record<(typeof RATIOS)[number], (run: MeasuredRun) => number | null>> = {

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, onTestFinished } from 'vitest';
 import { z } from 'zod';
+import type { Agent } from '../../src/agents/agent.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { evalLines, junitReport } from '../../src/cli/reports/eval-report.js';
 import { playRun } from '../../src/memory/run-in-memory.js';
@@ -29,7 +30,8 @@ const refund = defineTool({
     return 'paid';
   },
 });
-const desk = defineAgent({ name: 'desk', instructions: 'Help.', tools: [refund] });
+const parts = { name: 'desk', instructions: 'Help.', tools: [refund] };
+const desk = defineAgent(parts);
 const price = { input: 1, cachedInput: 1, output: 2 };
 
 let folder: string;
@@ -98,6 +100,19 @@ describe('an evaluation', () => {
       [1, 2, 3, 4].map((n) => [n, 4]),
     );
     expect(executed).toEqual([]);
+  });
+
+  test('fails by the gate of the replays if the code has changed, whatever the candidate does', async () => {
+    const changed = defineAgent({ ...parts, rules: [{ tool: 'refund', then: 'deny' }] });
+    const gate = async (agent: Agent, replayed?: number) => {
+      const given = replayed === undefined ? {} : { replayed };
+      const gates = { diverged: 1, ...given };
+      const result = await evaluate(folder, { agents: [agent], model: same, gates });
+      return result.gates.find(({ name }) => name === 'replayed');
+    };
+    expect(await gate(desk, 0)).toEqual({ name: 'replayed', bound: 0, actual: 0, passed: true });
+    expect(await gate(changed, 0.9)).toMatchObject({ actual: 1, passed: false });
+    expect(await gate(changed)).toBeUndefined();
   });
 
   test('goes on after a case that cannot be read, a model that fails, and a scorer that throws', async () => {
@@ -220,8 +235,12 @@ describe('an evaluation', () => {
       { gates: { scores: { polite: 1 } } },
       'gates.scores: expected the name of a scorer, got polite',
     ],
+    [{ gates: { replayed: 2 } }, 'gates.replayed: expected a number from 0 to 1, got 2'],
     [{ gates: { diverged: 2 } }, 'gates.diverged: expected a number from 0 to 1, got 2'],
-    [{ gates: { speed: 2 } }, 'gates: expected scores, diverged, tokens, cost, latency, got speed'],
+    [
+      { gates: { speed: 2 } },
+      'gates: expected scores, diverged, replayed, tokens, cost, latency, got speed',
+    ],
     [{ scorers: { a: 'x' } }, 'scorers.a: expected a function, got "x"'],
   ])('refuses %j', async (options, message) => {
     const given = { model: same, ...options } as Parameters<typeof evaluate>[1];
