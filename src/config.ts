@@ -20,7 +20,7 @@ import {
   type OptionSchemas,
   timerDuration,
 } from './validation/check-options.js';
-import { nearestFirst } from './validation/near-names.js';
+import { nearHint } from './validation/near-names.js';
 
 /**
  * The rights of a principal about the runs of an agent. `start`: start runs, and read, message, and
@@ -347,13 +347,10 @@ function assertCalledNames(agents: readonly Agent[]): void {
       const called =
         body.kind === 'agent' ? body.agent : body.kind === 'graph' ? body.graph : undefined;
       if (called === undefined || known.includes(called)) continue;
-      const nearest = nearestFirst(
-        called,
-        known.filter((name) => name !== graph),
-      ).slice(0, 3);
+      const others = known.filter((name) => name !== graph).map(show);
       throw new InputError(
         `config: graph ${show(graph)}: node ${show(node.name)}: ${body.kind}: expected an agent of the configuration, got ` +
-          `${show(called)}${nearest.length === 0 ? '' : ` (nearest: ${nearest.map(show).join(', ')})`}; correct the name, or add the agent to \`agents\``,
+          `${show(called)}${nearHint(show(called), others)}; correct the name, or add the agent to \`agents\``,
       );
     }
   }

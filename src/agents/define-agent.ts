@@ -9,7 +9,7 @@ import { rulesInMs } from '../core/definition/rules.js';
 import type { TemplateArgs } from '../prompts/template.js';
 import { agentTool } from '../tools/built-in/workflow-tools.js';
 import { createToolRegistry, type ToolRegistry, type Tool } from '../tools/tool.js';
-import { nearestFirst } from '../validation/near-names.js';
+import { namesHint } from '../validation/near-names.js';
 import { answerContract, createRememberer, createRetriever } from './agent-parts.js';
 import type { Agent, AgentOptions, CalledAgent } from './agent.js';
 import { calledEntry } from './given-agent.js';
@@ -163,8 +163,7 @@ function calledPrompt(
 ): NonNullable<Parameters<typeof agentTool>[0]['prompt']> {
   const found = prompts.get(prompt);
   if (found !== undefined) return { name: prompt, ...(found.args && { args: found.args }) };
-  const names = nearestFirst(prompt, [...prompts.keys()]).slice(0, 3);
-  const hint = names.length === 0 ? 'it has none' : `nearest: ${names.join(', ')}`;
+  const hint = namesHint(prompt, [...prompts.keys()]);
   throw new InputError(
     `agent "${caller}": agents: expected a prompt of agent "${name}", got "${prompt}" (${hint}); correct the name`,
   );

@@ -6,7 +6,7 @@ import { uncheckedKeyword } from '../core/input/named-prompt.js';
 import type { Json } from '../core/text/json.js';
 import type { Template } from '../prompts/template.js';
 import { writtenSchema } from '../tools/arguments/check-arguments.js';
-import { nearestFirst } from '../validation/near-names.js';
+import { namesHint } from '../validation/near-names.js';
 import { mcpToolNames } from '../validation/rule-names.js';
 import { answerContract, type AgentOutput, type AnswerContract } from './agent-parts.js';
 
@@ -131,8 +131,7 @@ function refuseUnknown(tools: readonly string[], owner: Owner, where: string): v
       !owner.tools.includes(tool) && !servers.some((server) => tool.startsWith(`${server}__`)),
   );
   if (unknown === undefined) return;
-  const nearest = nearestFirst(unknown, owner.tools).slice(0, 3).join(', ');
-  const hint = nearest === '' ? 'it has none' : `nearest: ${nearest}`;
+  const hint = namesHint(unknown, owner.tools);
   const named = servers.length > 0 ? `${mcpToolNames(unknown, servers)}; ` : '';
   throw new InputError(
     `${where}: expected names of the agent's tools, got "${unknown}" (${hint}); ${named}correct the name, or add the tool to the agent`,

@@ -31,7 +31,7 @@ import {
   startRun,
 } from '../updates/start.js';
 import { fieldsProblem, requiredFields } from '../validation/check-options.js';
-import { namesHint, nearestFirst } from '../validation/near-names.js';
+import { namesHint } from '../validation/near-names.js';
 import { claimAttachments } from './attach.js';
 import { nameRun } from './run-ids.js';
 
@@ -179,9 +179,6 @@ export interface KnownAgent {
   readonly agents: readonly KnownAgent[];
 }
 
-/** The maximum number of agent names that an error suggests. */
-const NEAREST = 3;
-
 /** The parts of a start that depend on the agent. */
 interface KnownStart {
   /** Null: they are given elsewhere, or in part, so that none is missing. */
@@ -222,8 +219,7 @@ export function agentProblem(
   const names = [...(found.prompts?.keys() ?? [])];
   if (prompt !== undefined && !names.includes(prompt)) {
     if (names.length === 0) return `prompt: agent ${show(agent)} has no prompts; give a message`;
-    const nearest = nearestFirst(prompt, names).slice(0, NEAREST).map(visible).join(', ');
-    return `prompt: expected a prompt of agent ${show(agent)}, got ${show(prompt)} (nearest: ${nearest}); correct the name`;
+    return `prompt: expected a prompt of agent ${show(agent)}, got ${show(prompt)} (${namesHint(prompt, names.map(visible))}); correct the name`;
   }
   if (found.template === null && Object.keys(args ?? {}).length > 0) {
     return `args: expected none for agent ${show(agent)}, whose instructions are not a template; remove them`;

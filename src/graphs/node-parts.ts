@@ -6,7 +6,7 @@ import { InputError } from '../core/errors.js';
 import type { Json } from '../core/text/json.js';
 import type { Tool } from '../tools/tool.js';
 import { durableDuration, timerDuration } from '../validation/check-options.js';
-import { nearestFirst } from '../validation/near-names.js';
+import { namesHint } from '../validation/near-names.js';
 import {
   type AuthorFunction,
   MAX_ATTEMPTS,
@@ -121,9 +121,8 @@ export function messageParts(
   }
   const prompts = typeof agent === 'string' ? undefined : [...(agent.prompts?.keys() ?? [])];
   if (prompts !== undefined && !prompts.includes(prompt)) {
-    const nearest = nearestFirst(prompt, prompts).slice(0, 3).join(', ') || 'none';
     throw new InputError(
-      `${where}: prompt: expected a prompt of agent "${nameOf(agent)}", got "${prompt}" (nearest: ${nearest}); correct the name`,
+      `${where}: prompt: expected a prompt of agent "${nameOf(agent)}", got "${prompt}" (${namesHint(prompt, prompts)}); correct the name`,
     );
   }
   if (args === undefined) return { message: '', prompt };

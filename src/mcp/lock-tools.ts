@@ -10,7 +10,7 @@ import {
 import { printable, shellLine } from '../core/text/text.js';
 import { redactJsonText } from '../secrets/redact.js';
 import type { LockedTool, ToolForm, ToolLock } from '../storage/tool-lock.js';
-import { nearestFirst } from '../validation/near-names.js';
+import { nearHint, nearestFirst } from '../validation/near-names.js';
 import {
   type ListedTool,
   type McpListing,
@@ -88,7 +88,7 @@ function unknownNames(
         const own = name.startsWith(`${server}__`) ? name.slice(server.length + 2) : name;
         const existing = nearestFirst(own, [...known]).slice(0, 40);
         // A line that shows the error may cut it, so the nearest name comes first.
-        return `${list} names tool "${name}" (nearest: ${existing[0] ?? 'none'}), which it does not have; available: ${existing.join(', ') || 'none'}`;
+        return `${list} names tool "${name}"${nearHint(own, existing)}, which it does not have; available: ${existing.join(', ') || 'none'}`;
       }),
   );
 }

@@ -8,7 +8,7 @@ import { show } from '../core/text/text.js';
 import type { Outcome, Usage } from '../core/transcript/outcome.js';
 import type { Model } from '../models/model.js';
 import { normalizeError } from '../tools/result/plain.js';
-import { nearestFirst } from '../validation/near-names.js';
+import { namesHint } from '../validation/near-names.js';
 import type { OptionNames } from '../validation/option-names.js';
 import { type ComparedCall, comparedCall } from './divergence-text.js';
 import { type Divergence, lastOutcome } from './divergence.js';
@@ -316,13 +316,10 @@ function agentOf({ runs }: Recording, agents: readonly Agent[]): Agent {
   const name = runs[0]?.agent ?? '';
   const agent = agents.find((one) => one.name === name);
   if (agent !== undefined) return agent;
-  const known = nearestFirst(
-    name,
-    agents.map((one) => one.name),
-  );
-  const expected = known.length === 0 ? 'an agent' : `one of ${known.map(visible).join(', ')}`;
+  const known = agents.map((one) => visible(one.name));
+  const hint = known.length === 0 ? '' : ` (${namesHint(name, known, 'given')})`;
   throw new InputError(
-    `agent: expected ${expected}, got "${visible(name)}"; give the agent of the recording`,
+    `agent: expected one of the given agents, got "${visible(name)}"${hint}; give the agent of the recording`,
   );
 }
 

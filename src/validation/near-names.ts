@@ -68,13 +68,22 @@ export function isMistyped(name: string, other: string): boolean {
 const SHOWN = 3;
 
 /**
- * Returns which of the known names an unknown one may be a misspelling of, nearest first, or else some that
- * exist: `nearest: desk`, `it has: desk, essay, …`, or `it has none`.
+ * Returns which of the known names an unknown one may be a misspelling of, nearest first, in a form for the end of a
+ * sentence: ` (nearest: desk)`; empty if none is near.
  */
-export function namesHint(name: string, known: readonly string[]): string {
-  if (known.length === 0) return 'it has none';
+export function nearHint(name: string, known: readonly string[]): string {
   const near = nearestFirst(name, known).filter((one) => likelyMeant(name, [one]) !== undefined);
-  if (near.length > 0) return `nearest: ${near.slice(0, SHOWN).join(', ')}`;
+  return near.length === 0 ? '' : ` (nearest: ${near.slice(0, SHOWN).join(', ')})`;
+}
+
+/**
+ * Returns which of the known names an unknown one may be a misspelling of, nearest first, or else some that
+ * exist: `nearest: desk`, `it has: desk, essay, …`, or `it has none`. `has`: who has them.
+ */
+export function namesHint(name: string, known: readonly string[], has = 'it has'): string {
+  if (known.length === 0) return `${has} none`;
+  const near = nearHint(name, known);
+  if (near !== '') return near.slice(2, -1);
   const more = known.length > SHOWN ? ', …' : '';
-  return `it has: ${known.toSorted().slice(0, SHOWN).join(', ')}${more}`;
+  return `${has}: ${known.toSorted().slice(0, SHOWN).join(', ')}${more}`;
 }

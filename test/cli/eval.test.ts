@@ -222,7 +222,9 @@ describe('the commands call the model that they are given', () => {
     expect(stdout.split('\n')).toEqual([
       `${good}: same`,
       expect.stringMatching(/broken\.json: error: expected JSON as `record` writes it/),
-      expect.stringMatching(/foreign\.json: error: agent: expected one of .*, got "stranger"/),
+      expect.stringMatching(
+        /foreign\.json: error: agent: expected an agent of the configuration, got "stranger" \(it has: desk\)/,
+      ),
       `${other}: same`,
     ]);
     expect(code).toBe(1);
@@ -232,7 +234,7 @@ describe('the commands call the model that they are given', () => {
       { ...place, env: { OPENAI_BASE_URL: stub.baseUrl, OPENAI_API_KEY: 'sk-test' } },
     );
     expect(evaluated.stdout + evaluated.stderr).toContain(
-      'got "stranger"; give the config of that agent with --config',
+      'got "stranger" (it has: desk); give the config of that agent with --config',
     );
     expect(evaluated.stdout + evaluated.stderr).not.toContain('give the agent of the recording');
     stub.answer(() => replyError(401, { error: { message: 'no such key' } }));

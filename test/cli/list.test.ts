@@ -259,6 +259,8 @@ describe('an invalid list command', () => {
     expect({ code: wrong.code, stdout: wrong.stdout }).toEqual({ code: 0, stdout: '' });
     expect(wrong.stderr).toContain(`--root: there is no run "${run}x" (nearest: ${run}`);
     expect(wrong.stderr).toContain(`--tag: no run has the tag "${tag}x" (nearest: ${tag}`);
+    const far = await ask({ root: 'elsewhere entirely', tag: ['elsewhere entirely'] });
+    expect(far.stderr).toContain('--root: there is no run "elsewhere entirely".');
     // Among runs of other tests, one may be unreadable; it could have the tag.
     const other = await ask({ idPrefix: run, tag: [tag], status: 'failed' });
     expect(other.stderr).toContain('No runs match.');
@@ -270,7 +272,7 @@ describe('an invalid list command', () => {
     expect({ stdout, code }).toEqual({ stdout: '', code: 0 });
     expect(stderr).toContain('No runs match. A run that the server has deleted is in no list');
     expect(stderr).toContain(
-      `--agent: neither the configuration nor a run has agent "o'nobody" (nearest: `,
+      `--agent: neither the configuration nor a run has agent "o'nobody" (the configuration has: files).`,
     );
     // Without a configuration, there is the agent of files.
     expect((await ask({ agent: 'fils' })).stderr).toContain('"fils" (nearest: files).');

@@ -198,7 +198,7 @@ describe('a prompt is filled in once', () => {
 describe('a prompt is refused with the field, the value, and the fix', () => {
   const good = { who: 'Ann', city: 'Rome' };
   test.each<[Ask, string]>([
-    [{ prompt: 'plna', args: good }, 'got "plna" (nearest: plan, talk, again)'],
+    [{ prompt: 'plna', args: good }, 'got "plna" (nearest: plan)'],
     [{ prompt: 'plan', args: { who: 'Ann' } }, 'args.city: expected a value, got none'],
     [{ prompt: 'plan', args: { ...good, town: 1 } }, 'args.town: expected an argument of prompt'],
     [{ prompt: 'plan', args: { ...good, who: 'Eve' } }, 'args.who: expected one of "Ann", "Bob"'],
@@ -278,7 +278,7 @@ describe('a definition with a prompt that cannot work is refused', () => {
   test.each<[PromptTable[string], string]>([
     [
       { text: 'x', tools: ['raed'] },
-      'prompts.p.tools: expected names of the agent\'s tools, got "raed" (nearest: read, list)',
+      'prompts.p.tools: expected names of the agent\'s tools, got "raed" (nearest: read)',
     ],
     [{ text: 'x', output: null, attempts: 3 }, 'prompts.p.attempts: expected an output'],
     [{ text: ' ' }, 'prompts.p.text: expected a text or a template'],

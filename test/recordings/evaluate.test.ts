@@ -316,7 +316,9 @@ describe('an evaluation', () => {
     });
     expect(asked).toEqual([]);
     expect(cases.map(({ candidates }) => candidates[0]?.error)).toEqual(
-      Array(2).fill('agent: expected one of desks, got "desk"; give the agent of the recording'),
+      Array(2).fill(
+        'agent: expected one of the given agents, got "desk" (nearest: desks); give the agent of the recording',
+      ),
     );
     expect(cases[0]).toMatchObject({ recorded: { answer: 'Paid.' }, replayed: null });
     expect(gates[0]).toMatchObject({ name: 'errors', actual: 2 });

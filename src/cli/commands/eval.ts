@@ -87,7 +87,8 @@ async function evaluateFolder(
     ...(runs !== undefined && { runs }),
     ...(atOnce !== undefined && { atOnce }),
     signal,
-    onProgress: (progress: EvalProgress) => context.note(inCommand(context, progressLine(progress))),
+    onProgress: (progress: EvalProgress) =>
+      context.note(inCommand(context, progressLine(progress))),
   }).catch((error: unknown) => {
     if (!InputError.isInstance(error)) throw error;
     const [, field = '', rest = error.message] = FIELD.exec(error.message) ?? [];
@@ -103,10 +104,10 @@ async function evaluateFolder(
 
 /** Returns a text with what a command line can do about an agent that is missing, and with commands that can be pasted. */
 function inCommand(context: CliContext, text: string): string {
-  const own = text.replace(
-    'give the agent of the recording',
-    'give the config of that agent with --config',
-  );
+  const own = text
+    .replace('expected one of the given agents', 'expected an agent of the configuration')
+    .replace('(given: ', '(it has: ')
+    .replace('give the agent of the recording', 'give the config of that agent with --config');
   return runnableText(context, own);
 }
 

@@ -26,7 +26,7 @@ import {
   runnableFixes,
 } from '../reports/next-command.js';
 import { describeWorkflow } from '../../temporal/server-answers.js';
-import { nearestFirst } from '../../validation/near-names.js';
+import { namesHint, nearHint } from '../../validation/near-names.js';
 import { checkingHint, readChecked } from '../requests/checked-decision.js';
 import { openRequest } from '../requests/decide.js';
 import {
@@ -124,8 +124,8 @@ export async function unknownAgentText(
   if (names.length === 0 || names.includes(agent)) return null;
   const { rows } = await listRuns(client, { agent, all: true, limit: 1 });
   if (rows.length > 0) return null;
-  const nearest = nearestFirst(agent, names).slice(0, 3).map(visible).join(', ');
-  return `--agent: neither the configuration nor a run has agent "${visible(agent)}" (nearest: ${nearest})`;
+  const hint = namesHint(agent, names.map(visible), 'the configuration has');
+  return `--agent: neither the configuration nor a run has agent "${visible(agent)}" (${hint})`;
 }
 
 /** The most runs of which a note compares the ids or the tags. */
@@ -147,11 +147,8 @@ async function noteUnknownValues(
     if (having.rows.some(({ unreadable }) => unreadable === undefined)) continue;
     const { rows } = await listRuns(client, { all: true, limit: COMPARED });
     const known = rows.flatMap((row) => (option === '--root' ? [row.id] : row.tags));
-    const nearest = nearestFirst(value, [...new Set(known)])
-      .slice(0, 3)
-      .map(visible);
+    const hint = nearHint(value, [...new Set(known.map(visible))]);
     const what = option === '--root' ? 'there is no run' : 'no run has the tag';
-    const hint = nearest.length === 0 ? '' : ` (nearest: ${nearest.join(', ')})`;
     context.note(`${option}: ${what} "${visible(value)}"${hint}.`);
   }
 }

@@ -6,7 +6,7 @@ import type { Model } from '../../models/model.js';
 import { type Keyring, keyringFrom } from '../../encryption/keyring.js';
 import { readFiles } from '../../recordings/recording-files.js';
 import { rerun as rerunRecording } from '../../recordings/rerun.js';
-import { nearestFirst } from '../../validation/near-names.js';
+import { namesHint } from '../../validation/near-names.js';
 import { type CliContext, type Command, EXIT, type ExitCode } from '../context.js';
 import { withOptions } from '../input/options.js';
 import { runnableText } from '../reports/next-command.js';
@@ -79,12 +79,12 @@ async function rerunFile(
     const name = recording.runs[0]?.agent ?? '';
     const agent = agents.find((one) => one.name === name);
     if (agent === undefined) {
-      const known = nearestFirst(
+      const hint = namesHint(
         name,
-        agents.map((one) => one.name),
+        agents.map((one) => visible(one.name)),
       );
       throw new Error(
-        `agent: expected one of ${known.map(visible).join(', ')}, got "${visible(name)}"; give the config of that agent with --config`,
+        `agent: expected an agent of the configuration, got "${visible(name)}" (${hint}); give the config of that agent with --config`,
       );
     }
     const { divergence } = await rerunRecording(recording, { agent, ...(model && { model }) });

@@ -1,7 +1,7 @@
 import { LIMITS, LIMIT_NAMES, type LimitName, type LimitSet } from '../definition/definition.js';
 import { isObject } from '../text/json.js';
 import { MAX_DURABLE_MS, readDuration, show, toMs } from '../text/text.js';
-import { nearest } from './named-prompt.js';
+import { nearHint } from './named-prompt.js';
 
 /** Returns what is wrong with a set of limits, or null. `path`: the field that holds the set. */
 export function checkLimits(value: unknown, path: string): string | null {
@@ -51,8 +51,7 @@ export function checkRecordedLimits(value: unknown, path: string): string | null
     } else if (!isLimitName(name)) {
       if (name === 'wall') return wallProblem(value, at);
       const names = LIMIT_NAMES.map((each) => (each === 'wallMs' ? 'wall' : each));
-      const [meant = ''] = nearest(name, names);
-      return `${at}: expected one of ${names.join(', ')}, or limits.run for the whole run, got ${show(name)} (nearest: ${meant}); correct the name`;
+      return `${at}: expected one of ${names.join(', ')}, or limits.run for the whole run, got ${show(name)}${nearHint(name, names)}; correct the name`;
     } else if (!isLimit(name, limit)) {
       if (name === 'wallMs' && typeof limit === 'string') {
         return `${at}: expected a positive number of ms, got ${show(limit)}; for words, write wall: ${show(limit)}`;

@@ -282,15 +282,34 @@ function unknownPrompt({ name, prompts = {} }: Prompts, prompt: string): string 
   const names = Object.keys(prompts);
   const agent = `agent "${name}"`;
   if (names.length === 0) return `prompt: ${agent} has no prompts; send a message instead`;
-  return `prompt: expected a prompt of ${agent}, got ${show(prompt)} (nearest: ${nearest(prompt, names).join(', ')}); correct the name`;
+  return `prompt: expected a prompt of ${agent}, got ${show(prompt)} (${namesHint(prompt, names)}); correct the name`;
+}
+
+/** The names that a hint lists at most. */
+const SHOWN = 3;
+
+/** Returns which name an unknown one may be a misspelling of, as ` (nearest: plan)`; empty if none is near. */
+export function nearHint(name: string, names: readonly string[]): string {
+  const hint = namesHint(name, names);
+  return hint.startsWith('nearest: ') ? ` (${hint.replace(/,.*$/, '')})` : '';
+}
+
+/** Returns the names that an unknown one may be a misspelling of, or else some that exist. */
+function namesHint(name: string, names: readonly string[]): string {
+  const short = name.slice(0, 100);
+  const near = nearest(short, names).filter((one) =>
+    isNear(short.toLowerCase(), one.toLowerCase()),
+  );
+  if (near.length > 0) return `nearest: ${near.join(', ')}`;
+  return `it has: ${names.toSorted().slice(0, SHOWN).join(', ')}${names.length > SHOWN ? ', …' : ''}`;
 }
 
 /** Returns the names most similar to this one, best match first. */
-export function nearest(name: string, names: readonly string[]): readonly string[] {
+function nearest(name: string, names: readonly string[]): readonly string[] {
   return names
     .map((one) => ({ one, edits: editDistance(name.toLowerCase(), one.toLowerCase()) }))
     .toSorted((a, b) => a.edits - b.edits || (a.one < b.one ? -1 : 1))
-    .slice(0, 3)
+    .slice(0, SHOWN)
     .map(({ one }) => one);
 }
 
@@ -319,8 +338,7 @@ const INTERNAL = 'contextBlob turnContext depth budget fork called door requeste
 /** Returns the error for an unknown field. It lists only the public fields. */
 export function unknownField(input: string, field: string, known: readonly string[]): string {
   const names = known.filter((name) => !INTERNAL.includes(name));
-  const [meant = ''] = nearest(field.slice(0, 100), names);
-  return `${input}.${field}: expected one of ${names.join(', ')} (nearest: ${meant}); correct its name, or remove it`;
+  return `${input}.${field}: expected one of ${names.join(', ')}${nearHint(field, names)}; correct its name, or remove it`;
 }
 
 /**
