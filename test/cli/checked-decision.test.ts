@@ -114,5 +114,12 @@ test('list says what status says of a run whose decision was recorded, and no wo
   const shown: RunStatus = JSON.parse((await decide(showStatus, { id }, { json: true })).stdout);
   expect(shown.status).toBe('working');
   expect(await row()).toMatchObject({ id, status: 'working', reason: shown.reason });
+  const listed = await decide(inbox, {});
+  expect(listed.stdout).not.toContain(id);
+  expect(listed.stderr).toMatch(
+    new RegExp(
+      `A decision of run ${id} takes effect when a worker runs; it is left out\\. No worker is running\\. Start one`,
+    ),
+  );
   await handle.terminate();
 }, 60_000);

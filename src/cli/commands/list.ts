@@ -1,7 +1,7 @@
 import type { Client } from '@temporalio/client';
 import { withCalled } from '../../agents/agent-definition.js';
 import { type ListFilter, assertListFilter } from '../../client/list-filter.js';
-import { checksDecision, listWithBelow, withNewest } from '../../client/below.js';
+import { listWithBelow, withNewest } from '../../client/below.js';
 import { listRuns } from '../../client/list.js';
 import { type OpenRequest, beingChecked, listRequests } from '../../client/requests.js';
 import type { RunRow } from '../../client/run-row.js';
@@ -25,10 +25,10 @@ import {
   nextCommandOf,
   runnableFixes,
 } from '../reports/next-command.js';
-import { describeWorkflow } from '../../temporal/server-answers.js';
 import { namesHint, nearHint } from '../../validation/near-names.js';
-import { checkingHint, readChecked } from '../requests/checked-decision.js';
+import { checkingHint } from '../requests/checked-decision.js';
 import { openRequest } from '../requests/decide.js';
+import { heldRuns } from '../requests/held-runs.js';
 import {
   columnsOf,
   inboxLines,
@@ -269,14 +269,16 @@ async function listAll(context: CliContext, agent: string | undefined): Promise<
   noteServer(context, await context.server());
   const client = await context.client();
   const { requests: listed, more, unreadable } = await listRequests(client, { agent });
-  const { canceled, checking } = await heldRuns(client, listed);
+  const { canceled, checking, decided } = await heldRuns(client, listed);
   const requests = listed
-    .filter(({ run }) => !canceled.has(run))
+    .filter(({ run, id }) => !canceled.has(run) && !decided.get(run)?.ids.has(id))
     .map((one) => (checking.get(one.run)?.checked.has(one.id) ? beingChecked(one) : one));
   if (context.options.json) context.out(JSON.stringify(runnableFixes(context, requests)));
   else if (requests.length === 0) {
     if (unreadable.length === 0) {
-      context.note(`No ${canceled.size > 0 ? 'other ' : ''}run is waiting for a decision.`);
+      context.note(
+        `No ${canceled.size + decided.size > 0 ? 'other ' : ''}run is waiting for a decision.`,
+      );
     }
     const unknown = agent === undefined ? null : await unknownAgentText(context, client, agent);
     if (unknown !== null) context.note(`${unknown}.`);
@@ -291,6 +293,13 @@ async function listAll(context: CliContext, agent: string | undefined): Promise<
     if (hint !== null)
       context.note(`A decision of run ${visible(run)} waits for a worker to check it. ${hint}`);
   }
+  for (const [run, { place }] of decided) {
+    const hint = await checkingHint(context, place);
+    if (hint !== null)
+      context.note(
+        `A decision of run ${visible(run)} takes effect when a worker runs; it is left out. ${hint}`,
+      );
+  }
   for (const [run, place] of canceled) {
     context.note(
       `Requests of run ${visible(run)} are left out: a cancel is requested, which takes effect when a worker runs. ${await workerHint(context, place)}`,
@@ -300,47 +309,6 @@ async function listAll(context: CliContext, agent: string | undefined): Promise<
     context.note(`Run ${visible(run)} may wait for a decision: ${why}`);
   if (more) context.note('There are more requests; decide some, or filter by --agent.');
   return EXIT.completed;
-}
-
-/** The maximum number of runs that are asked about a cancel, those that have waited longest, and at once. */
-const [MAX_ASKED, AT_ONCE] = [200, 8];
-
-/** What decides which worker can continue a run. */
-type WorkerPlace = Parameters<typeof workerHint>[1];
-
-/** The runs in which no decision can be made before a worker runs. */
-interface HeldRuns {
-  /** Those for which a cancel is requested: it comes before any decision, and takes the requests from the list. */
-  readonly canceled: ReadonlyMap<string, WorkerPlace>;
-  /** Those with decisions that a worker has not checked yet, by the ids of the requests. */
-  readonly checking: ReadonlyMap<
-    string,
-    { readonly place: WorkerPlace; readonly checked: Awaited<ReturnType<typeof readChecked>> }
-  >;
-}
-
-async function heldRuns(client: Client, requests: readonly OpenRequest[]): Promise<HeldRuns> {
-  const runs = [...new Map(requests.map(({ run, agent }) => [run, agent]))].slice(0, MAX_ASKED);
-  const canceled = new Map<string, WorkerPlace>();
-  const checking: Map<string, NonNullable<ReturnType<HeldRuns['checking']['get']>>> = new Map();
-  for (let from = 0; from < runs.length; from += AT_ONCE) {
-    await Promise.all(
-      runs.slice(from, from + AT_ONCE).map(async ([run, agent]) => {
-        // A run that has ended meanwhile is in the list for a moment.
-        const raw = await describeWorkflow(client, run).then(
-          (described) => described.raw,
-          () => null,
-        );
-        const taskQueue = raw?.workflowExecutionInfo?.taskQueue ?? '';
-        const place = { agent: agent ?? '', taskQueue };
-        if (raw?.workflowExtendedInfo?.cancelRequested === true) canceled.set(run, place);
-        else if (raw !== null && checksDecision(raw)) {
-          checking.set(run, { place, checked: await readChecked(client, run) });
-        }
-      }),
-    );
-  }
-  return { canceled, checking };
 }
 
 async function showRun(
