@@ -143,6 +143,19 @@ export async function agentLack(
 }
 
 /**
+ * Returns the names of the tools whose calls a worker of this configuration could undo: an agent of the same name in
+ * another project may lack the tool, and the undo would fail.
+ */
+export async function undoingTools(
+  context: CliContext,
+  { agent }: Pick<RunReading, 'agent'>,
+): Promise<readonly string[]> {
+  const { agents } = await context.config();
+  const tools = withCalled(agents).find(({ name }) => name === agent)?.tools.tools ?? [];
+  return tools.filter((tool) => tool.undo !== undefined).map(({ name }) => name);
+}
+
+/**
  * Returns how to start a worker for a run, as a sentence without a period: a command, or the program to
  * start if a worker of this configuration would block the run.
  */

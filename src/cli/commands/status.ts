@@ -30,7 +30,14 @@ import {
 import { osUser } from '../input/option-parsers.js';
 import { withOptions } from '../input/options.js';
 import { assertNewFile, renameOutput, writeOutput } from '../input/output-file.js';
-import { type OpenedRun, agentLack, noteClear, openRun, workerHint } from '../open-run.js';
+import {
+  type OpenedRun,
+  agentLack,
+  noteClear,
+  openRun,
+  undoingTools,
+  workerHint,
+} from '../open-run.js';
 import { nextSteps, runnableStatus, runnableText } from '../reports/next-command.js';
 import { uiLink } from '../reports/run-pages.js';
 import { limitLine } from '../reports/stopped-run.js';
@@ -61,7 +68,13 @@ async function showStatus(context: CliContext, id: string): Promise<ExitCode> {
   }
   const next = await nextSteps(
     context,
-    { run, status: found, hasWorker: worker.isUp, canHost: lack === null },
+    {
+      run,
+      status: found,
+      hasWorker: worker.isUp,
+      canHost: lack === null,
+      undoes: await undoingTools(context, run),
+    },
     now,
   );
   const link = archived ? null : uiLink(await context.server(), run.id);

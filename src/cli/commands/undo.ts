@@ -2,7 +2,7 @@ import { toRunStatus } from '../../client/status.js';
 import { RefusedError } from '../../core/errors.js';
 import { isUndoing } from '../../core/requests/undo-text.js';
 import { undoProblem } from '../../core/state/undo-problem.js';
-import type { Undoable } from '../../core/state/undo.js';
+import { type Undoable, callToUndo } from '../../core/state/undo.js';
 import { UNDO } from '../../core/state/work.js';
 import { visible, visibleMessage } from '../../core/state/summaries.js';
 import type { Request } from '../../core/transcript/request.js';
@@ -20,7 +20,14 @@ import {
 } from '../hosting/with-worker.js';
 import { deciderName } from '../input/option-parsers.js';
 import { withOptions } from '../input/options.js';
-import { type OpenedRun, requireOpenRun, requireWorker, workerHint } from '../open-run.js';
+import {
+  type OpenedRun,
+  agentLack,
+  requireOpenRun,
+  requireWorker,
+  undoingTools,
+  workerHint,
+} from '../open-run.js';
 import { nextCommandFor, runnableText } from '../reports/next-command.js';
 import { viewedRequests } from '../requests/show-request.js';
 
@@ -47,8 +54,7 @@ export const undo: Command<UndoOptions> = {
     const opened = await requireOpenRun(context, named);
     const { id } = opened.run;
     await requireUndoable(opened, call);
-    // A worker of this process that found other work would drop it as soon as the undo has ended.
-    if (nextTarget(opened.run.view) !== null) {
+    if (!(await isHosted(context, opened, call))) {
       await requireWorker(context, opened, 'undo', { follows: false });
     }
     return await withHostedWorker(context, { ...opened.run, isNeeded: true }, async (host) => {
@@ -64,6 +70,22 @@ export const undo: Command<UndoOptions> = {
     });
   },
 };
+
+/**
+ * Whether a worker of this process could undo the call, and would find nothing else to do: it would drop that as
+ * soon as the undo has ended.
+ */
+async function isHosted(
+  context: CliContext,
+  { run }: OpenedRun,
+  call: string | undefined,
+): Promise<boolean> {
+  const { state } = run.view;
+  if (state === null || nextTarget(run.view) !== null) return false;
+  if ((await agentLack(context, run)) !== null) return true;
+  const found = callToUndo(state, call, Date.now());
+  return found === undefined || (await undoingTools(context, run)).includes(found.call.name);
+}
 
 /** Prints the result for programs, and how an undo goes on that this process leaves; returns the exit code. */
 async function report(

@@ -193,6 +193,8 @@ interface StatusReading {
   readonly hasWorker: boolean;
   /** Whether a worker of this command could continue the run. */
   readonly canHost: boolean;
+  /** The tools whose calls a worker of this command could undo. */
+  readonly undoes: readonly string[];
 }
 
 /**
@@ -201,7 +203,7 @@ interface StatusReading {
  */
 export async function nextSteps(
   context: CliContext,
-  { run, status, hasWorker, canHost }: StatusReading,
+  { run, status, hasWorker, canHost, undoes }: StatusReading,
   now: number,
 ): Promise<readonly string[]> {
   const { view } = run;
@@ -210,7 +212,10 @@ export async function nextSteps(
   const facts = {
     ...status,
     undoable: undoable.filter(
-      ({ call }) => view.state !== null && undoProblem(view.state, call, now) === null,
+      ({ call, tool }) =>
+        (hasWorker || undoes.includes(tool)) &&
+        view.state !== null &&
+        undoProblem(view.state, call, now) === null,
     ),
     ...(node !== undefined && { failedNode: node }),
     isBlocked: view.blocked.size > 0,
