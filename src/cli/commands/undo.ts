@@ -189,7 +189,8 @@ function mayBeKnown(
   { id, undoing }: { readonly id: string; readonly undoing: string },
 ): boolean {
   const { state, ended } = view;
-  if (ended !== null || state?.paused === true || view.blocked.has(`${UNDO}${undoing}`)) return true;
+  if (ended !== null || state?.paused === true || view.blocked.has(`${UNDO}${undoing}`))
+    return true;
   const kept = state?.kept?.find(({ call }) => call.id === undoing);
   if (kept?.state !== undefined && kept.state !== 'undoing') return true;
   return viewedRequests(view, id).some((one) => one.call === undoing && isUndoing(one));
