@@ -4,7 +4,7 @@ import { agentProblem, servedAgentProblem, unknownAgent } from '../client/fork-r
 import { storedId, unknownIdHint } from '../client/run-ids.js';
 import { toRunStatus } from '../client/status.js';
 import { NoRunError, NoServerError } from '../core/errors.js';
-import { statusText } from '../core/state/status.js';
+import { statusText } from '../core/state/status-text.js';
 import { visible } from '../core/state/summaries.js';
 import { nextTarget } from '../history/follow-history.js';
 import { endOfRun } from '../history/pending-work.js';

@@ -1,6 +1,7 @@
 import type { Client, WorkflowExecutionDescription } from '@temporalio/client';
 import { NoRunError, UnreadableError } from '../core/errors.js';
-import { type RunStatus, isChecking, isOpenStatus, statusName } from '../core/state/status.js';
+import { type RunStatus, isOpenStatus, statusName } from '../core/state/status.js';
+import { isChecking } from '../core/state/status-text.js';
 import type { Projection } from '../history/projection.js';
 import { type RunReading, readRun } from '../history/read-run.js';
 import type { ListFilter } from './list-filter.js';

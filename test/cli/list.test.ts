@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { promisify } from 'node:util';
 import { Client } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
-import { ownReason } from '../../src/core/state/status.js';
+import { shownReason } from '../../src/core/state/status-text.js';
 import type { Agent } from '../../src/agents/agent.js';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { list, type ListOptions } from '../../src/cli/commands/list.js';
@@ -194,7 +194,7 @@ describe('with the search attributes in the namespace', () => {
         id,
         who,
         status,
-        ownReason({ status, reason }) ?? '-',
+        shownReason({ status, reason }) ?? '-',
         time(startedAt),
         time(closedAt),
       ]),

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { needsWorker } from '../../src/cli/hosting/server-notes.js';
-import { type RunStatus, statusName, statusText } from '../../src/core/state/status.js';
+import { type RunStatus, statusName } from '../../src/core/state/status.js';
+import { statusText } from '../../src/core/state/status-text.js';
 import { toRunStatus } from '../../src/client/status.js';
 import { decodeEvent } from '../../src/history/decode-event.js';
 import { historyFromJson, type History } from '../../src/history/history-event.js';

@@ -5,7 +5,7 @@ import { listWithBelow, withNewest } from '../../client/below.js';
 import { listRuns } from '../../client/list.js';
 import { type OpenRequest, beingChecked, listRequests } from '../../client/requests.js';
 import type { RunRow } from '../../client/run-row.js';
-import { shownReason } from '../../core/state/status.js';
+import { shownReason } from '../../core/state/status-text.js';
 import { toRunStatus } from '../../client/status.js';
 import { InputError } from '../../core/errors.js';
 import { visible } from '../../core/state/summaries.js';

@@ -1,7 +1,7 @@
 import { type Below, isIdle } from '../../client/below.js';
 import { NO_MODEL } from '../../core/definition/definition.js';
 import type { FinishedTurn } from '../../core/state/state.js';
-import { statusText } from '../../core/state/status.js';
+import { statusText } from '../../core/state/status-text.js';
 import { visible, visibleMessage } from '../../core/state/summaries.js';
 import { parseJson } from '../../core/text/json.js';
 import { printable } from '../../core/text/text.js';

@@ -9,7 +9,7 @@ import {
   readBelow,
 } from '../../client/below.js';
 import type { OpenRequest } from '../../client/requests.js';
-import { statusText } from '../../core/state/status.js';
+import { statusText } from '../../core/state/status-text.js';
 import { visibleMessage } from '../../core/state/summaries.js';
 import type { Projection } from '../../history/projection.js';
 import { describeRun } from '../../history/read-run.js';

@@ -6,15 +6,8 @@ import type { Undoable } from '../../core/state/undo.js';
 import type { AttemptReport } from '../../core/transcript/outcome.js';
 import type { RunReading } from '../../history/read-run.js';
 import { waitingFor } from '../../history/projection.js';
-import {
-  isChecking,
-  isOpenStatus,
-  shownReason,
-  statusName,
-  statusText,
-  withReason,
-  type RunStatus,
-} from '../../core/state/status.js';
+import { isOpenStatus, statusName, type RunStatus } from '../../core/state/status.js';
+import { isChecking, shownReason, statusText, withReason } from '../../core/state/status-text.js';
 import { visible, visibleMessage, actorText } from '../../core/state/summaries.js';
 import { stepOfLimit } from '../../core/state/turn-definition.js';
 import { headOf, printable } from '../../core/text/text.js';

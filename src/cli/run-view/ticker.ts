@@ -5,7 +5,8 @@ import type { AgentDefinition } from '../../core/definition/definition.js';
 import { presentRequest } from '../../core/requests/presentation.js';
 import { planProgress } from '../../core/run/details.js';
 import type { RunState } from '../../core/state/state.js';
-import { type RunStatusName, statusText } from '../../core/state/status.js';
+import type { RunStatusName } from '../../core/state/status.js';
+import { statusText } from '../../core/state/status-text.js';
 import { failureText, visible } from '../../core/state/summaries.js';
 import {
   currentNode,
