@@ -290,18 +290,21 @@ const SHOWN = 3;
 
 /** Returns which name an unknown one may be a misspelling of, as ` (nearest: plan)`; empty if none is near. */
 export function nearHint(name: string, names: readonly string[]): string {
-  const hint = namesHint(name, names);
-  return hint.startsWith('nearest: ') ? ` (${hint.replace(/,.*$/, '')})` : '';
+  const [meant] = nearNames(name, names);
+  return meant === undefined ? '' : ` (nearest: ${meant})`;
 }
 
 /** Returns the names that an unknown one may be a misspelling of, or else some that exist. */
 function namesHint(name: string, names: readonly string[]): string {
-  const short = name.slice(0, 100);
-  const near = nearest(short, names).filter((one) =>
-    isNear(short.toLowerCase(), one.toLowerCase()),
-  );
+  const near = nearNames(name, names);
   if (near.length > 0) return `nearest: ${near.join(', ')}`;
   return `it has: ${names.toSorted().slice(0, SHOWN).join(', ')}${names.length > SHOWN ? ', …' : ''}`;
+}
+
+/** Returns the names that an unknown one may be a misspelling of, best match first. */
+function nearNames(name: string, names: readonly string[]): readonly string[] {
+  const short = name.slice(0, 100).toLowerCase();
+  return nearest(short, names).filter((one) => isNear(short, one.toLowerCase()));
 }
 
 /** Returns the names most similar to this one, best match first. */
