@@ -121,9 +121,10 @@ function readFields<Input extends z.ZodObject>(
     known,
     unrecognized: (names: string, _: string, meant: string | undefined) => {
       if (known.length === 0) return `${names}: expected no fields; remove it`;
-      return meant === undefined
-        ? `${names}: expected one of ${known.join(', ')}; correct or remove it`
-        : `${names}: expected a field of this request; did you mean ${show(meant)}?`;
+      if (meant !== undefined)
+        return `${names}: expected a field of this request; did you mean ${show(meant)}?`;
+      const possible = known.length === 1 ? `only ${known.join()}` : `one of ${known.join(', ')}`;
+      return `${names}: expected ${possible}; correct or remove it`;
     },
   };
   const lines = describeIssues(read.error.issues, value, { keys });

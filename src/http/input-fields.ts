@@ -253,7 +253,7 @@ export function inToolTerms(message: string): string {
     .replace(/^run: /, 'id: ')
     .replace(
       /^args\.\w+: missing; .*$/,
-      '$&, which agent_start cannot pass; start it with `perdure run` and --arg, or over HTTP',
+      '$&, which agent_start cannot pass; start it with the command `run` and its option --arg, or over HTTP',
     );
 }
 

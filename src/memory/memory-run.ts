@@ -337,7 +337,7 @@ function openRequest(
   const { id, kind, tool, shown, decisions } = request;
   const seen = requests.get(`${run} ${id}`);
   const refused = seen?.decided.findLast((one) => one.refused)?.refused;
-  const what = `request ${id} (${kind}${tool === undefined ? '' : ` of ${tool}`}: ${shown})`;
+  const what = `request ${id} (${kind}${tool === undefined ? '' : ` of ${tool}`})`;
   const [key = kind] = placesOf(request);
   const unmatched = Object.keys(on.request ?? {}).filter((name) => !used.has(`request ${name}`));
   const meant = likelyMeant(key, unmatched);
@@ -350,6 +350,6 @@ function openRequest(
   const fix = refused === undefined ? 'add it to' : 'correct the entry in';
   return (
     `run ${run} waits for a decision: ${what}: ${why}; it takes ${decisions.join(', ')}: ` +
-    `${fix} \`on.request\`, such as ${entryFor(request)}`
+    `${fix} \`on.request\`, such as ${entryFor(request)}\nThe request says:\n${shown}`
   );
 }

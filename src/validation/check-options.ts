@@ -313,7 +313,7 @@ export function fieldsProblem(
 ): string | null {
   for (const [name, value] of Object.entries(given)) {
     if (!known.includes(name)) {
-      return `${where}: expected a field of ${owner}, got ${show(name)} (${fieldHint(name, known)})`;
+      return `${where}: expected a field of ${owner}, got ${show(name)} ${fieldHint(name, known)}`;
     }
     const issues = Object.hasOwn(shape, name) ? issuesOf(shape[name], value) : [];
     if (issues.length === 0) continue;
@@ -326,10 +326,10 @@ export function fieldsProblem(
 
 /** Names the field that may be meant; without one that is near, the fields that there are. */
 function fieldHint(name: string, known: readonly string[]): string {
-  if (known.length === 0) return 'it has none; remove it';
+  if (known.length === 0) return '(it has none); remove it';
   const meant = likelyMeant(name, known);
   const names = nearestFirst(name, known).slice(0, MAX_FIELDS).join(', ');
-  return `${meant === undefined ? `fields: ${names}` : `nearest: ${meant}`}; correct the name`;
+  return `(${meant === undefined ? `fields: ${names}` : `nearest: ${meant}`}); correct the name`;
 }
 
 /** Returns the issues with a value; none if only code of the author that takes time can tell. */

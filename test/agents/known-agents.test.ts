@@ -33,7 +33,7 @@ test.each([
   [{ agent: 'mail', input: { customer: 'Ann', orders: [{ id: 1 }], slow: 'x' } }, null],
   [
     { agent: 'mail', input: { custmer: 'Ann' } },
-    'input: expected a field of the state of graph "mail", got "custmer" (nearest: customer; correct the name)',
+    'input: expected a field of the state of graph "mail", got "custmer" (nearest: customer); correct the name',
   ],
   [{ agent: 'mail', input: { customer: 7 } }, 'input.customer: expected string, got 7; '],
   [
@@ -41,10 +41,10 @@ test.each([
     'input.orders[0].id: expected number, got "1"; ',
   ],
   [{ agent: 'writer', message: 'x', args: { topic: 'tea' } }, null],
-  [{ agent: 'writer', message: 'x', args: { topci: 'tea' } }, '(nearest: topic; correct the name)'],
+  [{ agent: 'writer', message: 'x', args: { topci: 'tea' } }, '(nearest: topic); correct the name'],
   [
     { agent: 'writer', message: 'x', args: { need: 'tea' } },
-    'got "need" (fields: years, topic; correct the name)',
+    'got "need" (fields: years, topic); correct the name',
   ],
   [
     { agent: 'writer', message: 'x', args: { topic: 'tea', years: 'x' } },
@@ -79,7 +79,7 @@ test.each([
   [{ agent: 'mail', input: { customer: 'Ann' }, args: {} }, null],
   [
     { agent: 'writer', args: null, prompt: 'short', promptArgs: { txet: 'a' } },
-    'promptArgs: expected a field of the template of prompt "short", got "txet" (nearest: text; correct the name)',
+    'promptArgs: expected a field of the template of prompt "short", got "txet" (nearest: text); correct the name',
   ],
   [{ agent: 'writer', args: null, prompt: 'short', promptArgs: {} }, 'promptArgs.text: missing; '],
   [{ agent: 'writer', args: null, prompt: 'short' }, 'promptArgs.text: missing; '],

@@ -30,7 +30,10 @@ test('a start without an argument of the template is refused, and starts nothing
   const id = `guide-${randomUUID()}`;
   const start = { agent: 'guide', id, message: 'x' };
   expect(await refused('/v1/runs', start)).toContain(MISSING);
-  expect(await refused('/v1/runs', { ...start, args: { ctiy: 'Rome' } })).toContain('got "ctiy"');
+  const { error } = (await desk.send('/v1/runs', { body: { ...start, args: { ctiy: 'Rome' } } }))
+    .body;
+  expect(error.message).toContain('got "ctiy" (nearest: city)');
+  expect(error.fix).toBe('correct the name');
   expect((await desk.send(`/v1/runs/${id}`)).status).toBe(404);
   const { status } = await desk.send('/v1/runs', { body: { ...start, args: { city: 'Rome' } } });
   expect(status).toBe(201);

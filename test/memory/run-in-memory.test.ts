@@ -205,7 +205,7 @@ describe('a person in memory', () => {
 
   test('who decides nothing makes the run fail by the name of the request', async () => {
     await expect(runInMemory(desk, { message: 'Pay', model: asked })).rejects.toThrow(
-      /run memory waits for a decision: request r1 \(approval of pay.*such as \{ pay: approve\(\) \}/s,
+      /run memory waits for a decision: request r1 \(approval of pay.*such as \{ pay: approve\(\) \}\nThe request says:\npay ·/s,
     );
     const open = { request: { pay: noDecision() } };
     await expect(runInMemory(desk, { message: 'Pay', model: asked, on: open })).rejects.toThrow(

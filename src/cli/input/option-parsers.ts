@@ -81,6 +81,11 @@ export function parseJsonOption(text: string): Json {
   const parsed = parseForeignJson(text);
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it was parsed from JSON
   if (parsed.ok) return parsed.value as Json;
+  if (text.trim() === 'JSON') {
+    throw new InvalidArgumentError(
+      'Expected your own JSON, got JSON, which stands for it in a printed command; replace it.',
+    );
+  }
   throw new InvalidArgumentError(
     `Expected JSON, such as '"text"' or '{"total":3}': ${parsed.problem}.`,
   );

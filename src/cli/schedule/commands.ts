@@ -122,9 +122,12 @@ async function noteSchedule(
   if (details.paused) context.note('It is paused.');
   else if (next === undefined) context.note(`It never fires: ${timesText(details)}.`);
   else {
-    const local = details.cron === undefined ? '' : ' in the time zone of this machine';
     const at = formatDateTime(Date.parse(next));
-    context.note(`It fires ${timesText(details)}, next at ${at}${local}.`);
+    context.note(
+      details.cron === undefined
+        ? `It fires ${timesText(details)}, next at ${at}.`
+        : `It fires by the cron expression ${timesText(details)}, next at ${at} by the clock of this machine.`,
+    );
   }
   if (context.options.json) context.out(JSON.stringify(details));
   return details;
