@@ -97,12 +97,19 @@ export function installRuntimeOf({ logger = programLogger(), ...rest }: RuntimeO
   Runtime.install({ ...rest, logger: guarded(logger) });
 }
 
+/** Whether an entry says that a worker has begun or ended: without it, a program would seem to hang. */
+function isLifeSign({ meta }: LogEntry): boolean {
+  const { sdkComponent, state } = meta ?? {};
+  return sdkComponent === 'worker' && (state === 'RUNNING' || state === 'STOPPED');
+}
+
 /** Returns a logger for a program without one: in the SDK's format, what people should see. */
 export function programLogger(): Logger {
   const shown = new DefaultLogger('INFO');
   return new DefaultLogger('INFO', (entry) => {
     const { level, message, meta, timestampNanos } = entry;
-    if (isForPeople(entry)) shown.log(level, message, { ...meta, [LogTimestamp]: timestampNanos });
+    if (isForPeople(entry) || isLifeSign(entry))
+      shown.log(level, message, { ...meta, [LogTimestamp]: timestampNanos });
   });
 }
 

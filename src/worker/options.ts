@@ -86,8 +86,8 @@ export interface WorkerOptions extends ConnectionSettings, SharedWorkerOptions {
   /**
    * Options of the SDK's runtime: its metrics (perdure's are among them), its logger, which gets no
    * secrets, and its telemetry. A process has one runtime; starting the worker rejects if there
-   * already is one. Default: those of the SDK, with a logger of warnings, errors, and what tools log;
-   * `logger: new DefaultLogger('INFO')` logs more.
+   * already is one. Default: those of the SDK, with a logger of warnings, errors, what tools log, and the
+   * beginning and the end of the worker; `logger: new DefaultLogger('INFO')` logs more.
    */
   readonly runtime?: RuntimeOptions;
   /** A bundle of workflow code; default: perdure's own. */

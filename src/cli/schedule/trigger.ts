@@ -139,14 +139,21 @@ function earlierOf({ to, running }: ScheduleDetails): { readonly is: string } {
   return { is: run === undefined ? `an earlier ${noun} has` : `${noun} ${visible(run)} has` };
 }
 
-function skippedFor({ before, after, overlap }: Triggered): string {
-  const why = `${earlierOf(after).is} not ended`;
+/** Returns the details that name the earlier firing: afterwards, the new one may already run. */
+function withEarlier({ before, after }: Triggered): ScheduleDetails {
+  return before.running.length > 0 ? before : after;
+}
+
+function skippedFor(triggered: Triggered): string {
+  const { before, overlap } = triggered;
+  const why = `${earlierOf(withEarlier(triggered)).is} not ended`;
   const isFull = overlap === 'buffer_one' && before.buffered > 0;
   return isFull ? `${why} and another firing waits for its end` : why;
 }
 
-function waitingText({ before, after, overlap, replaces }: Triggered): string {
-  const { is } = earlierOf(after);
+function waitingText(triggered: Triggered): string {
+  const { before, overlap, replaces } = triggered;
+  const { is } = earlierOf(withEarlier(triggered));
   const instead = replaces
     ? ` It takes the place of the ${before.buffered === 1 ? 'firing' : `${before.buffered} firings`} that waited for that.`
     : '';
