@@ -65,7 +65,8 @@ test.each(['createWorker', 'own runtime', 'plugin'])(
     expect(words.filter((word) => hidden.includes(word))).toEqual([]);
     expect(hidden).toContain('(encrypted)');
     // A program without a logger of its own gets what people should see.
-    const isWhole = shown.includes('Worker state changed');
+    const isWhole = shown.includes('DRAINED');
     expect(isWhole).toBe(how !== 'createWorker');
+    expect(shown).toContain('STOPPED');
   },
 );
