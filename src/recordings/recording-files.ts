@@ -158,7 +158,7 @@ export async function readRecording(
 function oneFile(folder: string): string {
   const name = visible(folder);
   const word = /^[\w./@:=-]+$/.test(name) ? name : `'${name.replaceAll("'", String.raw`'\''`)}'`;
-  return `name the file of one; a model is tried with a folder of them by \`perdure eval ${word} --model NAME\``;
+  return `name the file of a recording; to try a model with all recordings of a folder, use \`perdure eval ${word} --model NAME\``;
 }
 
 /** Like `readRecording`, for a program that has the keys. `keys` is called for an encrypted recording only. */

@@ -31,7 +31,7 @@ test.skipIf(!hasTerminal)(
     desk.script([{ pay: { to: 'ann' } }, 'Paid ann.', 'First.', 'Second.', 'Back.']);
     const id = `chat-${randomUUID()}`;
     const terminal = await chatting('--id', id);
-    await terminal.isShown('Type a message; Ctrl-D leaves the chat.');
+    await terminal.isShown('Type a message; Ctrl-D in place of one leaves the chat.');
     terminal.type('pay ann');
     await terminal.isShown('/ full / later?');
     terminal.type('yes');

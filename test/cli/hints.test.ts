@@ -44,6 +44,11 @@ const agents = [
     name: 'guarded',
     rules: [{ tool: 'pay', then: 'ask', deciders: 'not_requester' }],
   }),
+  defineAgent({
+    ...base,
+    name: 'grouped',
+    rules: [{ tool: 'pay', then: 'ask', deciders: ['group:ops'] }],
+  }),
   defineAgent({ ...base, name: 'steps', limits: { steps: 1 }, onLimit: 'ask' }),
   defineAgent({ ...base, name: 'capped', onLimit: 'ask' }),
   defineAgent({ ...base, name: 'calls', limits: { toolCalls: 1 }, onLimit: 'ask' }),
@@ -264,9 +269,25 @@ test('a person who may not decide is told so, and shown the command for one who 
   );
   const bare = await type(['approve', id, 'r1', '--by', 'bob', ...place]);
   expect(bare.stderr).toMatch(/run: npx perdure approve .* --by bob/);
+  const same = await type(['approve', id, 'r1', '--by', osUser(), ...place]);
+  expect(same.stderr).toMatch(/run: npx perdure approve .* --by NAME/);
   await follow(id, 'approve');
   const { projection } = await desk.end(handle);
   expect(projection.state?.decisions).toMatchObject([{ as: 'approve', by: 'bob' }]);
+});
+
+test('a person who cannot decide by any command is shown none', async () => {
+  desk.script([{ pay: { euros: 5 } }, 'Done.']);
+  const { handle } = await desk.asked({ agent: 'grouped', message: 'go' });
+  const id = handle.workflowId;
+  const place = ['--address', inject('temporalAddress'), '--task-queue', desk.rig.taskQueue];
+  const { code, stderr } = await type(['approve', id, 'r1', ...place]);
+  expect(code).toBe(1);
+  expect(stderr).toContain(
+    'error: the decision about request r1 is refused (not_a_decider): --by: expected "group:ops", got',
+  );
+  expect(stderr).not.toContain('perdure approve');
+  await handle.terminate();
 });
 
 test('a "yes" without the digest is refused in one sentence, with the command that shows the request', async () => {
@@ -283,6 +304,10 @@ test('a "yes" without the digest is refused in one sentence, with the command th
     ),
   ]);
   const digest = /^digest: (\w+)$/m.exec((await type(['inbox', id, 'r1', ...place])).stdout)?.[1];
+  const unclear = await type(['send', id, 'yes please', ...place, '--digest', digest ?? '']);
+  expect(unclear.stderr).toMatch(
+    /got "yes please"; read it with: .* inbox \S+ r1 .*, and send one of the expected messages with the same --digest/,
+  );
   await type(['send', id, 'yes', ...place, '--digest', digest ?? '']);
   await desk.statusWhere(handle, ({ status }) => status === 'waiting_message');
   expect(desk.done).toEqual(['pay 5']);

@@ -213,7 +213,7 @@ describe('a file that is not a recording', () => {
 
   test('a device is refused: reading it would not end', async () => {
     await expect(readRecording('/dev/zero')).rejects.toThrow(
-      '/dev/zero: expected a recording, got a folder, a pipe, or a device; name the file of one; a model is tried with a folder of them by `perdure eval /dev/zero --model NAME`',
+      '/dev/zero: expected a recording, got a folder, a pipe, or a device; name the file of a recording; to try a model with all recordings of a folder, use `perdure eval /dev/zero --model NAME`',
     );
   });
 

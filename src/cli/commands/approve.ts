@@ -158,7 +158,7 @@ export const edit: Command<EditOptions> = {
   async run(context, { arguments: value, ...target }) {
     if (!isObject(value)) {
       throw new UsageError(
-        `--arguments: expected an object with all arguments, got ${show(value)}; give for example {"euros": 20}`,
+        `--arguments: expected an object with all arguments, got ${show(value)}; take those that the request shows, with your changes`,
       );
     }
     const what = { as: 'edit', command: 'edit', arguments: value } as const;

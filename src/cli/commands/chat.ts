@@ -172,7 +172,7 @@ async function begin(
       readonly first: string | null;
     },
 ): Promise<OpenedRun | ExitCode> {
-  if (first === null) context.note('Type a message; Ctrl-D leaves the chat.');
+  if (first === null) context.note('Type a message; Ctrl-D in place of one leaves the chat.');
   const message = first ?? (await nextLine());
   if (message === null) {
     context.note('No run was started.');

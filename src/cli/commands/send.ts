@@ -281,7 +281,9 @@ async function withCommands(
   }
   return text.replaceAll(/read request (\S+) and give answers: \{[^}]*\}/g, (_, id: string) => {
     const show = nextCommandAbout(context, ['inbox', run.id, id]);
-    return `read it with: ${show}, and send the message again with its --digest`;
+    return said.answers === undefined
+      ? `read it with: ${show}, and send the message again with its --digest`
+      : `read it with: ${show}, and send one of the expected messages with the same --digest`;
   });
 }
 

@@ -78,6 +78,15 @@ function checkedDuration(text: string): string {
 
 /** Parses JSON. Throws an `InvalidArgumentError` with the position of the mistake. */
 export function parseJsonOption(text: string): Json {
+  return parseLike(text, `JSON, such as '"text"' or '{"total":3}'`);
+}
+
+/** Like `parseJsonOption`, for the arguments of a call. */
+export function parseArgumentsOption(text: string): Json {
+  return parseLike(text, 'an object with all arguments as JSON, as the request shows them');
+}
+
+function parseLike(text: string, expected: string): Json {
   const parsed = parseForeignJson(text);
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it was parsed from JSON
   if (parsed.ok) return parsed.value as Json;
@@ -86,9 +95,7 @@ export function parseJsonOption(text: string): Json {
       'Expected your own JSON, got JSON, which stands for it in a printed command; replace it.',
     );
   }
-  throw new InvalidArgumentError(
-    `Expected JSON, such as '"text"' or '{"total":3}': ${parsed.problem}.`,
-  );
+  throw new InvalidArgumentError(`Expected ${expected}: ${parsed.problem}.`);
 }
 
 /** Collects the values of a repeatable option, in order. */

@@ -8,6 +8,7 @@ import {
   collectSettings,
   collectValues,
   parseDurationOption,
+  parseArgumentsOption,
   parseJsonOption,
   parseNodeVisit,
   parseNumber,
@@ -188,7 +189,7 @@ export const OPTIONS = {
   arguments: {
     flags: '--arguments <json>',
     text: 'all new arguments of the call',
-    parse: parseJsonOption,
+    parse: parseArgumentsOption,
     isRequired: true,
   },
   result: {

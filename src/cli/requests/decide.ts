@@ -325,7 +325,12 @@ async function unseen(
     const why = `the decision about request ${visible(request.id)} is refused (checking): another one waits for a worker to check it, as shown above`;
     return new RefusedError(why, { reason: 'checking' });
   }
-  const isOther = by === undefined && ownStanding(run, request).name === 'other';
+  const standing = ownStanding(run, request, by);
+  if (standing.name === 'none') {
+    const problem = visibleMessage((standing.problem ?? '').replace(/^by: /, '--by: '));
+    const why = `the decision about request ${visible(request.id)} is refused (not_a_decider): ${problem}`;
+    return new RefusedError(why, { reason: 'not_a_decider' });
+  }
   const words = [
     command,
     run.id,
@@ -333,7 +338,7 @@ async function unseen(
     '--digest',
     request.digest.slice(0, SHOWN_DIGITS),
     ...given,
-    ...byWords(isOther ? 'NAME' : by),
+    ...byWords(standing.name === 'other' ? 'NAME' : by),
   ];
   const next = await nextCommandFor(context, run, words);
   return new UsageError(
