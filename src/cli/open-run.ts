@@ -93,21 +93,33 @@ export async function idTakenError(
 }
 
 /** Reads a run that has not ended. Otherwise throws an error that reports how and when it ended. */
-export async function requireOpenRun(context: CliContext, id: string): Promise<OpenedRun> {
+export async function requireOpenRun(
+  context: CliContext,
+  id: string,
+  why?: string,
+): Promise<OpenedRun> {
   const opened = await openRun(context, id);
-  await requireOpen(context, opened);
+  await requireOpen(context, opened, why);
   return opened;
 }
 
-/** Throws an error that reports how and when a run ended, if it has. */
-export async function requireOpen(context: CliContext, { run }: OpenedRun): Promise<void> {
+/** Throws an error that reports how and when a run ended, if it has. `why`: a sentence that says what that prevents. */
+export async function requireOpen(
+  context: CliContext,
+  { run }: OpenedRun,
+  why?: string,
+): Promise<void> {
   const { id } = run;
   const end = endOfRun(run);
   if (end === null) return;
   const how = statusText({ status: end.outcome.status, reason: end.reason });
   const when = formatAgo(run.view.ended?.at ?? Date.now(), Date.now());
   const see = await nextCommandFor(context, run, ['status', id]);
-  throw new CommandError('run_ended', `run ${visible(id)} has ended: ${how}, ${when}. See: ${see}`);
+  const about = why === undefined ? '' : ` ${why}`;
+  throw new CommandError(
+    'run_ended',
+    `run ${visible(id)} has ended: ${how}, ${when}.${about} See: ${see}`,
+  );
 }
 
 /**

@@ -180,6 +180,7 @@ test.each([
     expect(dropped.stderr).toContain(
       `Call call_1_1_0 (refund 80 € to order 17) is not undone: ${why}.`,
     );
+    await expect(type(undo, { id })).rejects.toThrow('An ended run undoes nothing; start one');
     expect((await type(status, { id })).stdout).toMatch(
       new RegExp(`^undo +call_1_1_0 .* not undone +${why}$`, 'm'),
     );

@@ -51,7 +51,11 @@ export const undo: Command<UndoOptions> = {
     ),
   async run(context, { id: named, call, by }) {
     const actor = deciderName(by);
-    const opened = await requireOpenRun(context, named);
+    const opened = await requireOpenRun(
+      context,
+      named,
+      'An ended run undoes nothing; start one with --open to keep its calls undoable.',
+    );
     const { id } = opened.run;
     await requireUndoable(opened, call);
     if (!(await isHosted(context, opened, call))) {
