@@ -143,7 +143,7 @@ test('a limit that does not exist or is none is refused with what there is', asy
   expect(await limits({ run: { tokens: -1.5 } })).toBe(`limits.run.tokens: ${none}, got -1.5`);
   expect(await told(`${open}/limits`, { steps: 5 })).toBe(
     'limits: missing, expected object; give the new limits, such as {"steps": 100}\n' +
-      '"steps": expected one of limits; correct or remove it',
+      '"steps": expected only limits; correct or remove it',
   );
 });
 
