@@ -250,11 +250,7 @@ export function inToolTerms(message: string): string {
     .replace(/GET \/v1\/runs lists .*$/, 'give an id that agent_start returned')
     .replace(/^Idempotency-Key: expected a new key/, 'operation_id: expected a new id')
     .replace(/^id: /, 'operation_id: ')
-    .replace(/^run: /, 'id: ')
-    .replace(
-      /^args\.\w+: missing; .*$/,
-      '$&, which agent_start cannot pass; start it with the command `run` and its option --arg, or over HTTP',
-    );
+    .replace(/^run: /, 'id: ');
 }
 
 /**

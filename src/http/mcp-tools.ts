@@ -248,6 +248,10 @@ export const RUN_TOOLS = {
         .record(z.string(), z.json())
         .exactOptional()
         .describe('only for a graph: fields of its state'),
+      args: z
+        .record(z.string(), z.json())
+        .exactOptional()
+        .describe('only for an agent whose instructions are a template: its arguments'),
       operation_id: operationId,
       context: z.json().exactOptional().describe("for the agent's tools; the model never sees it"),
       open: z

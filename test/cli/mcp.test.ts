@@ -200,7 +200,9 @@ describe('perdure as an MCP server', () => {
     const twice = await start({ agent: 'payout', message: 'hi', input: { what: 'x' } });
     expect(twice.text).toContain('input.what: the message of a run of graph "payout" fills this');
     const lacking = await start({ agent: 'guide', message: 'hi' });
-    expect(lacking.text).toMatch(/^args\.city: missing; .*, which agent_start cannot pass; /);
+    expect(lacking.text).toMatch(/^args\.city: missing; the template of agent "guide" takes city/);
+    const given = await start({ agent: 'guide', message: 'hi', args: { city: 'Rome' } });
+    expect(given.isError).toBe(false);
   });
 
   test('refuses an operation id that started another run', async () => {

@@ -260,7 +260,9 @@ describe('an undo that names no call', () => {
   });
 
   test('is refused if there is nothing to undo', () => {
-    expect(undoProblem(start, undefined, 20)).toBe('call: nothing can be undone');
+    expect(undoProblem(start, undefined, 20)).toBe(
+      'call: nothing can be undone: a call that succeeded can be, for a time, if its tool has `undo`',
+    );
   });
 });
 

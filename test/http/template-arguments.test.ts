@@ -46,19 +46,21 @@ test('so is a fork with another agent', async () => {
   expect(await refused(`/v1/runs/${id}/forks`, given)).toContain(MISSING);
 });
 
-test('so is a start over MCP, whose tool cannot pass one', async () => {
+test('a start over MCP needs the same argument, and passes it', async () => {
   const client = new Client({ name: 'test', version: '1' });
   const headers = { authorization: `Bearer ${keyOf('ann')}` };
   const place = new URL('/mcp', desk.url);
   await client.connect(new StreamableHTTPClientTransport(place, { requestInit: { headers } }));
   const given = { agent: 'guide', message: 'x', operation_id: 'o1' };
   const result = await client.callTool({ name: 'agent_start', arguments: given });
-  await client.close();
   expect(result).toMatchObject({
     isError: true,
-    content: [
-      { text: expect.stringContaining(`${MISSING}, which agent_start cannot pass`) },
-      { text: 'code: input' },
-    ],
+    content: [{ text: expect.stringContaining(MISSING) }, { text: 'code: input' }],
   });
+  const { structuredContent } = await client.callTool({
+    name: 'agent_start',
+    arguments: { ...given, args: { city: 'Rome' } },
+  });
+  expect(structuredContent).toMatchObject({ repeated: false });
+  await client.close();
 });

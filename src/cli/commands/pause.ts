@@ -261,11 +261,14 @@ export const close: Command<{ readonly id: string; readonly by?: string }> = {
       ? null
       : await withWorker(context, opened, { decision: 'close', send });
     const ended = arrival !== null;
-    const see = await nextCommandFor(context, run, [ended ? 'transcript' : 'attach', id]);
+    const isPaused = run.view.state?.paused === true;
+    const next = ended ? 'transcript' : isPaused ? 'resume' : 'attach';
+    const see = await nextCommandFor(context, run, [next, id]);
+    const how = isPaused ? `It is paused; resume it with: ${see}` : `Follow it with: ${see}`;
     context.note(
       ended
         ? `Run ${visible(id)} is closed.${hasMessages(run.view) ? ` Read its messages with: ${see}` : ''}`
-        : `Run ${visible(id)} ${wasClosing ? 'is already closed: it ' : ''}accepts no more messages and ends after the messages it already has. Follow it with: ${see}`,
+        : `Run ${visible(id)} ${wasClosing ? 'is already closed: it ' : ''}accepts no more messages and ends after the messages it already has. ${how}`,
     );
     if (ended) noteNotUndone(context, arrival.last);
     else await noteOpenUndos(context, run);

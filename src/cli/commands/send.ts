@@ -163,7 +163,13 @@ async function sendOnly(context: CliContext, opened: OpenedRun, ask: Ask): Promi
   const { id, runId, taskQueue } = opened.run;
   const hasWorker = await hasLiveWorker(opened.client, taskQueue);
   const sent = await (hasWorker ? deliver : record)(context, opened, ask);
-  context.note(`Follow it with: ${await nextCommandFor(context, opened.run, ['attach', id])}`);
+  const isPaused = opened.run.view.state?.paused === true;
+  const next = await nextCommandFor(context, opened.run, [isPaused ? 'resume' : 'attach', id]);
+  context.note(
+    isPaused
+      ? `Run ${visible(id)} is paused, so the message waits. Resume it with: ${next}`
+      : `Follow it with: ${next}`,
+  );
   if (context.options.json) context.out(JSON.stringify({ id, runId, ...sent }));
   return EXIT.completed;
 }

@@ -71,6 +71,7 @@ const SAME = 'archive by context input open prompt refresh tenant unattended'.sp
 export function inFlags(text: string, others: readonly string[] = []): string {
   return text
     .replaceAll('give `input`', 'give `--input`')
+    .replaceAll('got null (none)', 'got none')
     .replaceAll(
       /^(- )?(\w+)((?:\.\w+|\[\d+\])*)(?=[:[])/gm,
       (whole, dash: string | undefined, field: string, rest: string) => {

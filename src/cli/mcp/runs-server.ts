@@ -195,10 +195,13 @@ async function startOnce(
   await requireOwnRun(client, { run: id, owner });
   const existing = await readRun(client, id);
   const before = existing.view.input;
-  // The input of a later segment has neither a message nor an input.
+  // The input of a later segment may have none of these fields.
   const isSame =
     (before?.message ?? input.message) === input.message &&
-    canonicalJson(before?.input ?? input.input ?? {}) === canonicalJson(input.input ?? {});
+    (['input', 'args'] as const).every(
+      (name) =>
+        canonicalJson(before?.[name] ?? input[name] ?? {}) === canonicalJson(input[name] ?? {}),
+    );
   if (existing.agent === input.agent && isSame) return { id, repeated: true };
   throw new IdTakenError(
     `operation_id: expected a new id, got ${show(operation)}, which started run ${id} ` +

@@ -27,7 +27,9 @@ export function undoProblem(
   }
   const found = callToUndo(state, id, now);
   if (found === undefined) {
-    if (id === undefined) return 'call: nothing can be undone';
+    if (id === undefined) {
+      return 'call: nothing can be undone: a call that succeeded can be, for a time, if its tool has `undo`';
+    }
     const known = open.length === 0 ? 'nothing can be undone' : `undoable: ${others}`;
     return `call: ${JSON.stringify(id)} cannot be undone; ${known}`;
   }
