@@ -24,6 +24,9 @@ export function addEvents(view, events) {
   return { ...view, version: view.version + 1 };
 }
 
+/** The decisions with which a person gives the result of a call, as in `src/core/state/decisions.ts`. */
+const GIVES_RESULT = ['answer', 'happened'];
+
 const itemOf = ({ node, item }) => (item === undefined ? node : `${node}, item ${item}`);
 
 const attemptOf = ({ turn, step, attempt }) => `${turn}.${step}.${attempt}`;
@@ -125,8 +128,12 @@ function addEvent(view, event) {
       view.requests.delete(event.request);
       const item = view.items.findLast((one) => one.type === 'asked' && one.request === event.request);
       if (item) Object.assign(item, { to: at, as: event.as, by: event.by, door: event.door });
-      // The time of the call is without the wait for the person, also if it is not executed.
-      for (const call of view.calls.values()) if (call.request === event.request && call.state === 'asks') Object.assign(call, { state: 'planned', from: at });
+      for (const call of view.calls.values()) {
+        if (call.request !== event.request) continue;
+        if (GIVES_RESULT.includes(event.as)) call.given = { by: event.by, door: event.door };
+        // The time of the call is without the wait for the person, also if it is not executed.
+        if (call.state === 'asks') Object.assign(call, { state: 'planned', from: at });
+      }
       return;
     }
     case 'work-blocked':

@@ -49,7 +49,7 @@ function labelOf(item) {
     case 'reply':
       return item.text === '' ? `requests ${item.calls.map(({ name }) => visible(name)).join(', ')}` : visible(item.text);
     case 'call':
-      return visible(item.call.summary ?? `${item.call.name} ${item.call.arguments ?? ''}`);
+      return `${visible(item.call.summary ?? `${item.call.name} ${item.call.arguments ?? ''}`)}${item.given ? ` · given by ${item.given.by ? who(item.given) : 'a person'}` : ''}`;
     case 'asked':
       return item.to === null ? visible(`waits for a person: ${item.why}`) : `${visible(item.as ?? 'withdrawn')}${item.by ? ` by ${who(item)}` : ''}`;
     case 'working':

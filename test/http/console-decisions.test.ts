@@ -189,3 +189,16 @@ test('the actions of a plan that a person chooses stay chosen', async (context) 
   await opened.page.close();
   await desk.client.cancel(id);
 });
+
+test('a call whose result a person has given says who', async (context) => {
+  const { id, request } = await desk.asking(79);
+  const opened = await openPage(context, `/run/${id}`);
+  const call = opened.page.locator('li.step.call .label');
+  await call.getByText('79').waitFor();
+  expect(await call.innerText()).not.toContain('given');
+  const decision = { request: 'r1', digest: request.digest, as: 'answer', result: 'paid by hand' };
+  await desk.send(`/v1/runs/${id}/decisions`, { body: { decisions: [decision] } });
+  await call.getByText(/ · given by ann \(verified by http\)$/).waitFor();
+  expect(desk.paid).not.toContain(79);
+  await opened.page.close();
+});

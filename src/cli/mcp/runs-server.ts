@@ -199,8 +199,8 @@ async function startOnce(
   const isSame =
     (before?.message ?? input.message) === input.message &&
     (['input', 'args'] as const).every(
-      (name) =>
-        canonicalJson(before?.[name] ?? input[name] ?? {}) === canonicalJson(input[name] ?? {}),
+      (field) =>
+        canonicalJson(before?.[field] ?? input[field] ?? {}) === canonicalJson(input[field] ?? {}),
     );
   if (existing.agent === input.agent && isSame) return { id, repeated: true };
   throw new IdTakenError(
