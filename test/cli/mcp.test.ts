@@ -190,18 +190,17 @@ describe('perdure as an MCP server', () => {
     const { value } = await start({ agent: 'double', input: { n: 21 } });
     expect(await probeOwnServer(shared, value['id'])).toMatchObject({ done: true, answer: '42' });
     const dropped = await start({ agent: 'double', message: 'hi', input: { n: 21 } });
-    expect(dropped).toMatchObject({ isError: true, code: 'input' });
-    expect(dropped.text).toContain(
-      'message: nothing in graph "double" reads it; omit it, and give',
-    );
+    expect(dropped.code).toBe('input');
+    expect(dropped.text).toContain('message: nothing in graph "double" reads it; omit it, and');
     const ignored = await start({ agent: 'clerk', message: 'hi', input: { n: 21 } });
+    expect(ignored.code).toBe('input');
     expect(ignored.text).toContain('input: agent "clerk" is not a graph');
     const twice = await start({ agent: 'payout', message: 'hi', input: { what: 'x' } });
     expect(twice.text).toContain('input.what: the message of a run of graph "payout" fills this');
     const lacking = await start({ agent: 'guide', message: 'hi' });
     expect(lacking.text).toMatch(/^args\.city: missing; the template of agent "guide" takes city/);
-    const args = { city: 'Rome' };
-    expect((await start({ agent: 'guide', message: 'hi', args })).isError).toBe(false);
+    const given = await start({ agent: 'guide', message: 'hi', args: { city: 'Rome' } });
+    expect(given.isError).toBe(false);
   });
 
   test('refuses an operation id that started another run', async () => {
