@@ -197,7 +197,7 @@ test('the command replays without a server, with one line per file', async () =>
   expect(stdout.split('\n')).toEqual([
     expect.stringMatching(/^ok {9}.*history\.json · \d+ events$/),
     expect.stringMatching(
-      /^refused {4}.*missing\.json · not a history: the file cannot be read \(ENOENT/,
+      /^refused {4}.*missing\.json · not a history: there is no such file; write the history of a run with: /,
     ),
     '',
   ]);

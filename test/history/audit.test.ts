@@ -266,7 +266,7 @@ describe('perdure audit', () => {
 
   test.each([
     [{ ids: [] }, 'ids: expected ids of runs, or --tag, --since, or --before'],
-    [{ ids: ['x'], tag: ['y'] }, 'give one of both'],
+    [{ ids: ['x'], tag: ['y'] }, 'instead of ids'],
     [{ ids: ['x'], head: 'y' }, '--head: expected only with --verify'],
     [{ ids: ['x'], verify: 'y' }, 'ids: expected none with --verify'],
     [{ ids: [], verify: '/nowhere' }, '--verify: expected a readable file'],

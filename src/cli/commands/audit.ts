@@ -62,7 +62,7 @@ async function writeLog(
   const isFiltered = tag !== undefined || since !== undefined || before !== undefined;
   if (ids.length > 0 === isFiltered) {
     throw new UsageError(
-      'ids: expected ids of runs, or --tag, --since, or --before; give one of both',
+      'ids: expected ids of runs, or --tag, --since, or --before instead of ids',
     );
   }
   const file = out === undefined ? null : { option: '--out', file: out };

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { isGrpcServiceError } from '@temporalio/client';
 import { visible } from '../../core/state/summaries.js';
+import { isObject } from '../../core/text/json.js';
 import { printable } from '../../core/text/text.js';
 import {
   SHARED_TYPES,
@@ -211,18 +212,26 @@ function checkOptions({ file, fromServer, max }: ReplayOptions): void {
 }
 
 async function replayFile(file: string, place: Place): Promise<ReplayResult> {
+  const replayed = await replayedFile(file);
+  return replayed.type === 'no_history'
+    ? { ...replayed, reason: runnableText(place, replayed.reason) }
+    : replayed;
+}
+
+async function replayedFile(file: string): Promise<ReplayResult> {
   let text: string;
   try {
     text = await readFile(file, 'utf8');
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    return { type: 'no_history', reason: `the file cannot be read (${reason})` };
+    const isMissing = isObject(error) && error['code'] === 'ENOENT';
+    const why = error instanceof Error ? error.message : String(error);
+    const reason = isMissing
+      ? 'there is no such file; write the history of a run with: perdure export ID --out FILE'
+      : `the file cannot be read (${why})`;
+    return { type: 'no_history', reason };
   }
   const { replayHistory } = await import('../../worker/bundle.js');
-  const replayed = await replayHistory(text);
-  return replayed.type === 'no_history'
-    ? { ...replayed, reason: runnableText(place, replayed.reason) }
-    : replayed;
+  return await replayHistory(text);
 }
 
 /** A history that does not replay takes precedence over a file that is not a history. */
