@@ -164,7 +164,8 @@ function oneFile(folder: string): string {
 /** Like `readRecording`, for a program that has the keys. `keys` is called for an encrypted recording only. */
 export async function readFiles(file: string, keys: () => Keyring | null): Promise<Recording> {
   const name = visible(file);
-  const value = jsonIn(await readText(file, `${name}: expected a recording`, oneFile(file)), name);
+  const fixes = { missing: NAME_OR_RECORD, folder: oneFile(file) };
+  const value = jsonIn(await readText(file, `${name}: expected a recording`, fixes), name);
   return await named(name, async () => {
     if (value['sealed'] === undefined) return await fromValue(value, { file, keyring: null });
     const problem = header(value, 'recording') ?? sealedShape(value, 'recording');
@@ -265,16 +266,25 @@ async function named<T>(name: string, read: () => T | Promise<T>): Promise<T> {
   }
 }
 
-/** `fix`: what to do about a folder. */
-async function readText(file: string, expected: string, fix = RESTORE): Promise<string> {
+/** What to do about a recording that is not there. */
+const NAME_OR_RECORD = 'correct the name, or record a run with: perdure record RUN --out FILE';
+
+/** `fixes`: what to do about a missing file and about a folder. */
+async function readText(
+  file: string,
+  expected: string,
+  fixes = { missing: RESTORE, folder: RESTORE },
+): Promise<string> {
   try {
     // Reading a pipe or a device might never end.
     if ((await stat(file)).isFile()) return await readFile(file, 'utf8');
   } catch (error) {
     const isMissing = isObject(error) && error['code'] === 'ENOENT';
     const reason = error instanceof Error ? error.message : String(error);
-    const got = isMissing ? 'no such file' : `an error (${visible(reason)})`;
-    throw new InputError(`${expected}, got ${got}; ${RESTORE}`, { cause: error });
+    const got = isMissing
+      ? `no such file; ${fixes.missing}`
+      : `an error (${visible(reason)}); ${RESTORE}`;
+    throw new InputError(`${expected}, got ${got}`, { cause: error });
   }
-  throw new InputError(`${expected}, got a folder, a pipe, or a device; ${fix}`);
+  throw new InputError(`${expected}, got a folder, a pipe, or a device; ${fixes.folder}`);
 }

@@ -333,7 +333,10 @@ describe('an evaluation', () => {
     await symlink(folder, join(links, 'other.json'));
     const { cases } = await evaluate(links, { agents: [desk], model: same });
     expect(cases.map(({ name, candidates }) => [name, candidates[0]?.error ?? null])).toEqual([
-      ['broken', expect.stringContaining('got no such file')],
+      [
+        'broken',
+        expect.stringContaining('got no such file; correct the name, or record a run with: '),
+      ],
       ['linked', null],
     ]);
     await rm(links, { recursive: true });
