@@ -79,7 +79,8 @@ const CONSENT: readonly unknown[] = ['approval', 'plan', 'question', 'limit'];
  */
 export function unasked(decisions: readonly PlacedDecision[]): Divergence | null {
   const skipped = decisions.find(({ run, fact, isUsed }) => {
-    if (isUsed || !CONSENT.includes(fact.about?.kind)) return false;
+    // A rerun undoes nothing.
+    if (isUsed || !CONSENT.includes(fact.about?.kind) || fact.about?.undo) return false;
     // A rerun connects to no MCP server that could ask.
     if (run.facts.some((one) => isServerAsk(one, fact))) return false;
     // Of several decisions about one request, only one closed it.
@@ -87,7 +88,7 @@ export function unasked(decisions: readonly PlacedDecision[]): Divergence | null
       (other) =>
         other.isUsed && other.run.id === run.id && requestOf(other.fact) === requestOf(fact),
     );
-    return !isClosed && !run.facts.some(isNotRerun);
+    return !isClosed && !isAfterRevoke(fact, run);
   });
   if (skipped === undefined) return null;
   const { run, fact } = skipped;
@@ -110,9 +111,10 @@ export function unasked(decisions: readonly PlacedDecision[]): Divergence | null
   });
 }
 
-/** Whether a rerun leaves out what was done, and a request that came of it: an undo, or the end of a grant. */
-function isNotRerun(one: RecordedFact): boolean {
-  return one.type === 'control' && ['undo', 'revoke'].includes(one.name);
+/** Whether a grant had been revoked before: a rerun does not end it, and so asks about fewer calls. */
+function isAfterRevoke(fact: DecisionFact, { facts }: RecordedRun): boolean {
+  const before = facts.slice(0, facts.indexOf(fact));
+  return before.some((one) => one.type === 'control' && one.name === 'revoke');
 }
 
 /** Whether a recorded result is that of an MCP server that asked what the decision may be about. */

@@ -69,6 +69,7 @@ const aboutShape = fields<RecordedRequest>({
   tool: optional(text),
   arguments: optional(text),
   shown: optional(text),
+  undo: optional(oneOf(true)),
 });
 
 const fact = tagged<RecordedFact, 'type'>('type', {
@@ -146,7 +147,7 @@ export const header = fields<Pick<Recording, 'format' | 'version'>>({
   format: (value, at) =>
     value === 'perdure/recording'
       ? null
-      : `${at}: expected "perdure/recording", got ${show(value)}; give a file that \`record\` has written`,
+      : `${at}: expected "perdure/recording", got ${show(value)}; this is not a recording`,
   version: (value, at) =>
     value === 1
       ? null
@@ -159,10 +160,13 @@ const atLeastOne = shape<readonly RecordedRun[]>(
 
 /**
  * Returns the error about a recording of another form, such as that of another version, with the command that records
- * the run again. `file`: where the recording is; absent: unknown.
+ * the run again. It does not replace a file that is something else. `file`: where the recording is; absent: unknown.
  */
 export function formError(problem: string, value: unknown, file = 'FILE'): InputError {
-  const [run] = isObject(value) && Array.isArray(value['runs']) ? value['runs'] : [];
+  if (!isObject(value) || value['format'] !== 'perdure/recording') {
+    return new InputError(`${problem}; record a run with: perdure record RUN --out FILE`);
+  }
+  const [run] = Array.isArray(value['runs']) ? value['runs'] : [];
   const id = isObject(run) && typeof run['id'] === 'string' && run['id'] !== '' ? run['id'] : 'RUN';
   const command = commandLine('perdure', ['record', id, '--out', file, '--force']);
   const fix = problem.endsWith(AGAIN) ? '' : `; if another version of perdure wrote it, ${AGAIN}`;

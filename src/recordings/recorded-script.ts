@@ -71,7 +71,8 @@ export function recordedScript(
     const last = root.facts.findLastIndex((fact, at) => at < index && fact.type === 'reply');
     const between = root.facts.slice(last + 1, index);
     return decisions.every(
-      ({ run, fact, isUsed }) => isUsed || run !== root || !between.includes(fact),
+      ({ run, fact, isUsed }) =>
+        isUsed || run !== root || !between.includes(fact) || fact.about?.undo,
     );
   };
   const isBefore = (one: Received, { run, fact }: PlacedDecision): boolean =>

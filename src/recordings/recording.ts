@@ -1,6 +1,7 @@
 import type { AgentDefinition, ModelPrice } from '../core/definition/definition.js';
 import type { Ask } from '../core/input/inbox.js';
 import type { RunInput } from '../core/input/input.js';
+import { isUndoing } from '../core/requests/undo-text.js';
 import type { Spent } from '../core/state/turn.js';
 import { type Json, isObject } from '../core/text/json.js';
 import type { Message, ToolCall } from '../core/transcript/messages.js';
@@ -115,6 +116,8 @@ export interface RecordedRequest {
   readonly arguments?: string;
   /** The words that a person read, of a question or a plan. */
   readonly shown?: string;
+  /** The call had been executed, and the request was about its undo. */
+  readonly undo?: true;
 }
 
 /** Returns what a request is about. */
@@ -125,6 +128,7 @@ export function subjectOf({ kind, tool, ...request }: Request): RecordedRequest 
     ...(tool !== undefined && { tool }),
     ...(args !== undefined && { arguments: args }),
     ...(SHOWN.includes(kind) && { shown: request.shown }),
+    ...(isUndoing({ kind, ...request }) && { undo: true }),
   };
 }
 

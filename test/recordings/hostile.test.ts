@@ -198,6 +198,14 @@ describe('a file that is not a recording', () => {
     );
   });
 
+  test('proposes no command that would replace a file of another kind', async () => {
+    const file = join(folder, 'package.json');
+    await writeFile(file, '{"name":"desk"}');
+    await expect(readRecording(file)).rejects.toThrow(
+      /got undefined; this is not a recording; record a run with: perdure record RUN --out FILE$/,
+    );
+  });
+
   test.each(Object.entries(CHANGES))('%s is named', (_what, [change, message]) => {
     expect(() => parseRecording(changed(change))).toThrow(message);
   });
