@@ -210,6 +210,9 @@ export type { WorkerState } from './core/errors.js';
  * ```
  */
 export async function createClient(options: ClientOptions = {}): Promise<PerdureClient> {
-  const { openClient } = await import('./client/create-client.js');
-  return await openClient(options);
+  const [{ openClient }, { withProgram }] = await Promise.all([
+    import('./client/create-client.js'),
+    import('./core/requests/commands.js'),
+  ]);
+  return await openClient(options, { runnable: (text) => withProgram(text) });
 }

@@ -48,6 +48,7 @@ import { readMethods } from './read-methods.js';
 import type { ClientOrigin } from './no-worker.js';
 import { idOf, messageFields } from './given.js';
 import { nameRun, storedId } from './run-ids.js';
+import type { Runnable } from './runnable-texts.js';
 import { createSchedules } from './schedule/schedule.js';
 import { waitForResult } from './status.js';
 
@@ -121,11 +122,15 @@ function assertClientOptions(options: ClientOptions): void {
 
 /**
  * Connects to the server. Rejects with a `NoServerError` if none answers, and with an `InputError`
- * if an option is invalid. `startWorker`: see `ClientOrigin`.
+ * if an option is invalid. `startWorker`: see `ClientOrigin`. `runnable`: makes the commands in texts
+ * runnable; by default, they begin with `perdure`.
  */
 export async function openClient(
   settings: ClientOptions,
-  { startWorker }: Pick<ClientOrigin, 'startWorker'> = {},
+  {
+    startWorker,
+    runnable = asItIs,
+  }: Pick<ClientOrigin, 'startWorker'> & { readonly runnable?: Runnable } = {},
 ): Promise<PerdureClient> {
   assertClientOptions(settings);
   assertOneSdk();
@@ -142,8 +147,10 @@ export async function openClient(
   const isMute = mayAnswerBy === false;
   const origin = { ...originOf(settings, { env, home }), startWorker };
   const place = { client, disconnect, config, archive, blobs, streams, taskQueue, origin };
-  return clientFor({ ...place, isMute, keyring }, actorOf(settings));
+  return clientFor({ ...place, isMute, keyring, runnable }, actorOf(settings));
 }
+
+const asItIs: Runnable = (text) => text;
 
 function originOf(
   { address, client, config, taskQueue }: ClientOptions,
@@ -160,17 +167,18 @@ function originOf(
 }
 
 /** What the clients of all actors share. */
-interface ClientPlace extends Omit<ClientParts, 'as'> {
+interface ClientPlace extends Omit<ClientParts, 'as' | 'plain'> {
   readonly disconnect: () => Promise<void>;
   readonly config: ClientOptions['config'];
   /** No message of the client decides. */
   readonly isMute: boolean;
   readonly origin: ClientOrigin;
+  readonly runnable: Runnable;
 }
 
 function clientFor(place: ClientPlace, actor: ActorClaim): PerdureClient {
   const { client, disconnect, config, archive, blobs, streams } = place;
-  const { taskQueue, origin, isMute } = place;
+  const { taskQueue, origin, isMute, runnable } = place;
   const { by } = actor;
   const withBy = withActor(actor);
   const methods: Omit<PerdureClient, 'run'> = {
@@ -223,9 +231,9 @@ function clientFor(place: ClientPlace, actor: ActorClaim): PerdureClient {
         origin,
       })) as never;
     },
-    ...readMethods(client, { archive, streams }),
+    ...readMethods(client, { archive, streams, runnable }),
     ...controlMethods(client, withBy),
-    ...decisionMethods(client, { withBy, by, blobs }),
+    ...decisionMethods(client, { withBy, by, blobs, runnable }),
     schedule: createSchedules(client, { taskQueue, by, config }),
     batch(agent, tasks, options) {
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the run checks the arguments
@@ -241,7 +249,11 @@ function clientFor(place: ClientPlace, actor: ActorClaim): PerdureClient {
   };
   const all = withFormerNames({ ...methods, run: runWith(methods) });
   const created = withExplainedErrors(all, { client, archive }, { path: 'client', run: null });
-  parts.set(created, { ...place, as: (other) => clientFor(place, other) });
+  parts.set(created, {
+    ...place,
+    as: (other) => clientFor(place, other),
+    plain: () => clientFor({ ...place, runnable: asItIs }, actor),
+  });
   return created;
 }
 
@@ -273,6 +285,8 @@ export interface ClientParts {
   readonly keyring: Keyring | null;
   /** Returns the same client for someone else: what it sends is by this actor. */
   readonly as: (actor: ActorClaim) => PerdureClient;
+  /** Returns the same client, whose texts have commands that begin with `perdure`. */
+  readonly plain: () => PerdureClient;
 }
 
 const parts = new WeakMap<object, ClientParts>();

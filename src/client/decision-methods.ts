@@ -23,6 +23,7 @@ import {
 import { type RequestFilter, listRequests, readRequest } from './requests.js';
 import { resolveOpen } from './resolve.js';
 import { storedId } from './run-ids.js';
+import { type Runnable, runnableFix, runnableList } from './runnable-texts.js';
 
 type WithBy = ReturnType<typeof withActor>;
 
@@ -59,19 +60,31 @@ export function controlMethods(client: Client, withBy: WithBy): ControlMethods {
   };
 }
 
-/** Returns the methods that show and decide requests. `by`: whose client it is. */
+/**
+ * Returns the methods that show and decide requests. `by`: whose client it is. `runnable`: makes the
+ * command of a request runnable.
+ */
 export function decisionMethods(
   client: Client,
   {
     withBy,
     by,
     blobs,
-  }: { readonly withBy: WithBy; readonly by: string | undefined; readonly blobs: BlobStore },
+    runnable,
+  }: {
+    readonly withBy: WithBy;
+    readonly by: string | undefined;
+    readonly blobs: BlobStore;
+    readonly runnable: Runnable;
+  },
 ): DecisionMethods {
   return {
-    requests: async (filter = {}) => await listRequests(client, await storedFilter(client, filter)),
-    request: async (run, id) =>
-      await readRequest(client, { run: await storedId(client, run), id }, blobs),
+    requests: async (filter = {}) =>
+      runnableList(await listRequests(client, await storedFilter(client, filter)), runnable),
+    request: async (run, id) => {
+      const request = await readRequest(client, { run: await storedId(client, run), id }, blobs);
+      return runnableFix(request, runnable);
+    },
     resolve: async (run, decisions, options) => {
       const [made, how] = [claimed(decisions), withBy('resolve', options)];
       return await resolveOpen(client, await storedId(client, run), made, how);

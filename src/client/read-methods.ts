@@ -18,6 +18,7 @@ import type { RunLike } from './control.js';
 import type { ListFilter } from './list-filter.js';
 import type { RunList } from './list.js';
 import { storedId } from './run-ids.js';
+import { type Runnable, runnableStatus } from './runnable-texts.js';
 import { type ReadStatus, listWithBelow, readStatus } from './below.js';
 
 /** Options of `text`: the turn, and what to do when text that was shown does not count. */
@@ -252,6 +253,7 @@ interface Sources {
   /** Contains what the server has deleted. */
   readonly archive: Archive;
   readonly streams: ReturnType<typeof createRunStreams>;
+  readonly runnable: Runnable;
 }
 
 async function* flat<T>(batches: AsyncIterable<readonly T[]>): AsyncGenerator<T, void, undefined> {
@@ -259,11 +261,12 @@ async function* flat<T>(batches: AsyncIterable<readonly T[]>): AsyncGenerator<T,
 }
 
 /** Returns the methods that read runs. */
-export function readMethods(client: Client, { archive, streams }: Sources): ReadMethods {
+export function readMethods(client: Client, { archive, streams, runnable }: Sources): ReadMethods {
   const idOf = async (run: RunLike<unknown>) => await storedId(client, run, archive);
   const read = async (run: RunLike<unknown>) => await readRun(client, await idOf(run), { archive });
   return {
-    status: async (run) => await readStatus(client, await read(run), Date.now()),
+    status: async (run) =>
+      runnableStatus(await readStatus(client, await read(run), Date.now()), runnable),
     transcript: async (run, range = {}) =>
       await readTranscript(client, await read(run), { ...range, archive }),
     calls: async (run, range = {}) =>

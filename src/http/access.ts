@@ -2,6 +2,7 @@ import type { PerdureClient } from '../client/client-types.js';
 import type { ClientParts } from '../client/create-client.js';
 import type { KnownAgent } from '../client/fork-run.js';
 import { storedId } from '../client/run-ids.js';
+import type { Runnable } from '../client/runnable-texts.js';
 import type { Right } from '../config.js';
 import type { Limits } from '../core/definition/definition.js';
 import { NoRunError, UnreadableError } from '../core/errors.js';
@@ -18,9 +19,6 @@ import { likelyMeant } from '../validation/near-names.js';
 
 /** An agent that the server lists and starts. */
 export type ServedAgent = KnownAgent & { readonly description: string; readonly limits: Limits };
-
-/** Returns a text in which each command can be pasted by its reader. */
-export type Runnable = (text: string) => string;
 
 /** What the interfaces are made from. */
 export interface Place extends ClientParts {

@@ -20,7 +20,8 @@ import {
   expected,
 } from '../validation/check-options.js';
 import { ownVersion } from '../storage/files.js';
-import type { Runnable, Place } from './access.js';
+import type { Runnable } from '../client/runnable-texts.js';
+import type { Place } from './access.js';
 import { addAgUiRoutes } from './ag-ui.js';
 import { type DoorParts, addApiRoutes, answerJson } from './api-routes.js';
 import { errorAnswer, errorBody, noRoute } from './errors.js';
@@ -117,7 +118,7 @@ export async function openServer(
     storedTenant: (name) => hashedId(place.client, 'tenant', name),
   });
   const { serve: _, localName: _name, client: _client, log: _log, ...settings } = options;
-  const api = given ?? (await openClient(settings));
+  const api = given ? partsOfClient(given).plain() : await openClient(settings);
   const place: Place = {
     ...partsOfClient(api),
     api,

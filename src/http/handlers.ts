@@ -9,7 +9,6 @@ import type { Right } from '../config.js';
 import { InputError } from '../core/errors.js';
 import { readDrawing } from '../history/run-drawing.js';
 import { toMermaid } from '../core/graph/draw.js';
-import { withTexts } from '../core/requests/commands.js';
 import type { RunState } from '../core/state/state.js';
 import { canonicalJson, sha256Hex } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
@@ -40,7 +39,8 @@ import {
   startOrFind,
   storeAttachments,
 } from './starts.js';
-import { agentView, requestView, runnableFix, runnableList, withSeenBelow } from './views.js';
+import { runnableFix, runnableList, runnableStatus } from '../client/runnable-texts.js';
+import { agentView, requestView, withSeenBelow } from './views.js';
 
 /** Who calls an operation. */
 export interface Caller {
@@ -253,9 +253,8 @@ function readHandlers(place: Place, open: OpenFor): Pick<Handlers, ReadNames> {
       const seen = await open(run, 'read', caller);
       const all = ['talk', 'read', 'decide', 'control'] as const;
       const rights = all.filter((right) => mayDo(principal, right, seen));
-      const status = withTexts(await api.status(run), place.runnable);
-      const sees = sightOf(place, principal, ['read']);
-      return { ...(await withSeenBelow(status, sees, place.runnable)), rights };
+      const status = runnableStatus(await api.status(run), place.runnable);
+      return { ...(await withSeenBelow(status, sightOf(place, principal, ['read']))), rights };
     },
     async getResult({ run, turn, wait = WAIT_SECONDS }, caller) {
       await open(run, 'read', caller);

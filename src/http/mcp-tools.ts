@@ -1,6 +1,7 @@
 import type { CallToolResult } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import type { ReadStatus } from '../client/below.js';
+import type { Runnable } from '../client/runnable-texts.js';
 import { commandLine } from '../core/requests/commands.js';
 import { RUN_STATUSES, type RunStatus, statusName } from '../core/state/status.js';
 import { printable, show } from '../core/text/text.js';
@@ -8,7 +9,7 @@ import type { Outcome } from '../core/transcript/outcome.js';
 import { DECISION_KINDS, type Request } from '../core/transcript/request.js';
 import { redactMessage } from '../secrets/redact.js';
 import { DECISION_INPUT, MAX_WAIT_SECONDS, turnNumber } from './input-fields.js';
-import type { Runnable, ServedAgent } from './access.js';
+import type { ServedAgent } from './access.js';
 import { pendingAnswer, toPending } from './views.js';
 
 // The tools of perdure's MCP server, which the command serves over stdin, and the HTTP server at /mcp.

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { BlockedRun, ReadStatus } from '../client/below.js';
+import type { Runnable } from '../client/runnable-texts.js';
 import type { Right } from '../config.js';
 import { shownActions } from '../core/plan/confirm-plan.js';
 import { LIMIT_NAMES, type LimitSet, type Limits } from '../core/definition/definition.js';
@@ -12,7 +13,7 @@ import { visible, visibleMessage } from '../core/state/summaries.js';
 import { type JsonObject, isJsonObject, isObject, parseJson } from '../core/text/json.js';
 import { escapeArguments, headOf, printable } from '../core/text/text.js';
 import type { Request } from '../core/transcript/request.js';
-import type { Runnable, ServedAgent } from './access.js';
+import type { ServedAgent } from './access.js';
 
 /** An agent, as a principal sees it. */
 export interface AgentView {
@@ -94,40 +95,20 @@ export interface GraphView {
   }[];
 }
 
-interface Fixable {
-  readonly fix: string;
-}
-
-/** Returns a request with a command that its reader can paste. */
-export function runnableFix<One extends Fixable>(request: One, runnable: Runnable): One {
-  return { ...request, fix: runnable(request.fix) };
-}
-
-/** The same for a list of requests. */
-export function runnableList<List extends { readonly requests: readonly Fixable[] }>(
-  list: List,
-  runnable: Runnable,
-): List {
-  return { ...list, requests: list.requests.map((one) => runnableFix(one, runnable)) };
-}
-
 /** The status of a run, and what its reader may do with it. */
 export type RunView = ReadStatus & { readonly rights: readonly Right[] };
 
-/** Returns a status with only those runs below it that its reader may see, whose commands can be pasted. */
+/** Returns a status with only those runs below it that its reader may see. */
 export async function withSeenBelow(
   { below = [], blockedBelow = [], ...status }: ReadStatus,
   sees: (run: BelowRun) => Promise<boolean>,
-  runnable: Runnable,
 ): Promise<ReadStatus> {
   const requests = await seenOnly(below, sees);
   const blocked = await seenOnly(blockedBelow, sees);
   return {
     ...status,
-    ...(requests.length > 0 && { below: requests.map((one) => runnableFix(one, runnable)) }),
-    ...(blocked.length > 0 && {
-      blockedBelow: blocked.map((one) => ({ ...one, message: runnable(one.message) })),
-    }),
+    ...(requests.length > 0 && { below: requests }),
+    ...(blocked.length > 0 && { blockedBelow: blocked }),
   };
 }
 

@@ -71,8 +71,7 @@ export function recordedScript(
     const last = root.facts.findLastIndex((fact, at) => at < index && fact.type === 'reply');
     const between = root.facts.slice(last + 1, index);
     return decisions.every(
-      ({ run, fact, isUsed }) =>
-        isUsed || run !== root || !between.includes(fact) || fact.about?.undo,
+      (one) => one.isUsed || one.run !== root || isOfUndo(one) || !between.includes(one.fact),
     );
   };
   const isBefore = (one: Received, { run, fact }: PlacedDecision): boolean =>
@@ -129,6 +128,11 @@ export function recordedScript(
     on: { request: { '*': decide }, step: steering },
   };
   return { options, moments };
+}
+
+/** Whether a decision was about an undo, which the rerun does not ask for. */
+function isOfUndo({ fact }: PlacedDecision): boolean {
+  return fact.about?.undo === true;
 }
 
 /** What acts on a turn under way, also during a model call. */

@@ -103,7 +103,7 @@ describe('a webhook', () => {
           why: 'rule: ask refund',
           expiresAt: null,
           decisions: ['approve', 'deny', 'edit', 'answer'],
-          fix: 'perdure approve run-1 r1',
+          fix: 'npx perdure approve run-1 r1',
         },
       },
     });

@@ -6,6 +6,7 @@ import { status } from '../../src/cli/commands/status.js';
 import type { Command } from '../../src/cli/context.js';
 import { watchBelow } from '../../src/cli/requests/below.js';
 import { readRun } from '../../src/history/read-run.js';
+import { runnableStatus } from '../../src/client/runnable-texts.js';
 import { withSeenBelow } from '../../src/http/views.js';
 import { ModelError, type Model } from '../../src/models/model.js';
 import { replyCall, replyText } from '../../src/testing/replies.js';
@@ -106,11 +107,10 @@ test('a run whose called agent is blocked says so, with the run to look at', asy
   expect(left.stderr).toContain(`After a fix, run: `);
   expect(left.stderr).toContain(`resume ${blocked?.run}`);
 
-  const texts = (text: string) => `${text}!`;
-  const seen = await withSeenBelow(read, async () => true, texts);
-  expect(seen.blockedBelow).toEqual([{ ...blocked, message: `${blocked?.message}!` }]);
-  const unseen = await withSeenBelow(read, async () => false, texts);
-  expect(unseen).not.toHaveProperty('blockedBelow');
+  const told = runnableStatus(read, (text) => `${text}!`);
+  const shownBlocked = [{ ...blocked, message: `${blocked?.message}!` }];
+  expect((await withSeenBelow(told, async () => true)).blockedBelow).toEqual(shownBlocked);
+  expect(await withSeenBelow(told, async () => false)).not.toHaveProperty('blockedBelow');
 
   hasKey = true;
   expect((await client.result(id)).answer).toBe('read: hi');

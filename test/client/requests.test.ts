@@ -131,6 +131,13 @@ describe('open requests', () => {
     const same = { run: first.id, agent: AGENT, id: 'r1', kind: 'approval', tool: 'pay' };
     expect(one).toMatchObject({ ...same, digest, raisedAt, expiresAt });
     expect(one?.shown).toContain('pay 60 €');
+    // Each text has a command that can be pasted in a project.
+    const fix = `npx perdure approve ${first.id} r1 --digest ${digest.slice(0, 12)}`;
+    const { message } = await client.status(first.id);
+    const { fix: alone } = await client.request(first.id, 'r1');
+    for (const text of [one?.fix, first.request.fix, alone, message?.split('decide: ')[1]]) {
+      expect(text?.startsWith(fix)).toBe(true);
+    }
     await client.resolve(first.id, { request: 'r1', digest, as: 'approve', by: 'bob' });
     expect((await client.result(first.id)).answer).toBe('read: paid 60');
     await expect.poll(async () => (await ours()).map(({ run }) => run)).toEqual([second.id]);

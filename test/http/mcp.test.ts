@@ -256,7 +256,7 @@ test('arguments that do not fit are refused with the field, the value, and the f
   ]);
   const given = { agent: 'desk', mesage: 'x', operation_id: operation() };
   expect(await refused('agent_start', given)).toEqual([
-    '"mesage": expected one of the fields agent, message, input, operation_id, context, open; did you mean message?',
+    '"mesage": expected one of the fields agent, message, input, args, operation_id, context, open; did you mean message?',
     'code: input',
   ]);
   const [wrong] = await refused('agent_result', { id: 'x', wait_seconds: 'soon' });

@@ -1,3 +1,4 @@
+import { withProgram } from '../../core/requests/commands.js';
 import { noticeText, presentRequest } from '../../core/requests/presentation.js';
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
@@ -63,7 +64,7 @@ function createNotice({ request, agent, turn }: NotifyRequestInput, run: string)
     why: noticeText(request.why),
     expiresAt,
     decisions,
-    fix,
+    fix: withProgram(fix),
   };
   return redactJson({ run, agent, turn, request: notice });
 }

@@ -10,7 +10,6 @@ import { toRunStatus, waitForResult } from '../../client/status.js';
 import { resultUnlessResting } from '../../client/until-resting.js';
 import { IdTakenError, InputError } from '../../core/errors.js';
 import type { RunInput } from '../../core/input/input.js';
-import { withTexts } from '../../core/requests/commands.js';
 import { type RunStatus, isOpenStatus } from '../../core/state/status.js';
 import { canonicalJson, sha256Hex } from '../../core/text/json.js';
 import { cancelRun } from '../../client/control.js';
@@ -38,8 +37,8 @@ import {
   refuseInOwnWords,
   refuseUnknownTools,
 } from '../../http/input-fields.js';
-import type { Runnable } from '../../http/access.js';
-import { shownToModel, withSeenBelow } from '../../http/views.js';
+import { type Runnable, runnableStatus } from '../../client/runnable-texts.js';
+import { shownToModel } from '../../http/views.js';
 import { ownVersion } from '../../storage/files.js';
 import { findServedAgent } from '../../temporal/pollers.js';
 import { askRun } from '../../updates/ask.js';
@@ -79,9 +78,8 @@ function addReadTools(server: McpServer, access: RunsAccess): void {
     const { client, id } = await servedRun(access, named);
     const read = await readRun(client, id, { archive });
     const status = await readStatus(client, read, Date.now(), osUser());
-    const shown = withTexts(access.canDecide ? withDecideTools(status) : status, runnable);
-    const all = await withSeenBelow(shown, async () => await Promise.resolve(true), runnable);
-    return withNextAct(all, runnable);
+    const shown = access.canDecide ? withDecideTools(status) : status;
+    return withNextAct(runnableStatus(shown, runnable), runnable);
   };
   server.registerTool(
     'agent_status',
