@@ -145,7 +145,7 @@ function guardedRepeats(state: RunState, call: ToolCall, result: CallResult): Pa
   const tool = findTool(state, call.name);
   if (tool === undefined || !result.executed) return { sameRead: null };
   if (tool.effect !== 'read') {
-    if (!result.ok || !guardsRepeats(tool)) return { sameRead: null };
+    if (!result.ok || !guardsRepeats(tool) || isUndone(state, call.id)) return { sameRead: null };
     return {
       sameRead: null,
       succeeded: [...state.turn.succeeded, `${shortSignature(call)} ${call.id}`].slice(
@@ -154,6 +154,12 @@ function guardedRepeats(state: RunState, call: ToolCall, result: CallResult): Pa
     };
   }
   return tool.repeat === 'allow' ? { sameRead: null } : sameRead(state, call, result);
+}
+
+/** Whether a call was undone before all calls of its message had ended. */
+function isUndone({ config, kept = [] }: RunState, id: string): boolean {
+  if (!config.revised) return false;
+  return kept.some(({ call, state }) => call.id === id && state === 'undone');
 }
 
 function sameRead(state: RunState, call: ToolCall, result: CallResult): Partial<Turn> {

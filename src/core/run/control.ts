@@ -8,7 +8,7 @@ import type { Ending, RunConfig, RunState } from '../state/state.js';
 import { callSummary } from '../state/summaries.js';
 import { stepsOf } from '../state/turn-definition.js';
 import { freshTurn, getOpenBatch, nothingSpent } from '../state/turn.js';
-import { withExecuted, withKept, withUndoState } from '../state/undo.js';
+import { newestOf, withExecuted, withKept, withUndoState } from '../state/undo.js';
 import { type Work, findWork, withWork, withoutWork } from '../state/work.js';
 import type { RequestedCall, ToolCall } from '../transcript/messages.js';
 import { emptyTranscript, fixedTokens } from '../transcript/transcript.js';
@@ -48,7 +48,14 @@ function undoChanged(
   const call = kept.find((one) => one.call.id === id)?.call;
   if (undo !== 'undone' || call === undefined) return { ...state, kept };
   const note = `[a person has undone ${id}: ${callSummary(call)}]`;
-  return { ...state, kept, notes: [...(state.notes ?? []), note] };
+  const forgotten = state.config.revised ? forgetRepeats(state, id) : state;
+  return { ...forgotten, kept, notes: [...(state.notes ?? []), note] };
+}
+
+/** Lets the turn make a call again that was undone: its record no longer says what holds. */
+function forgetRepeats(state: RunState, id: string): RunState {
+  const succeeded = state.turn.succeeded.filter((done) => !done.endsWith(` ${id}`));
+  return withTurn(state, { succeeded });
 }
 
 /** Stores the rules' verdict on an open call of a graph's node. */
@@ -65,9 +72,9 @@ export function recordVerdict(
 
 /** Keeps a call that can be undone. */
 export function undoEnabled(state: RunState, { kept, at }: EventOf<'undo-enabled'>): RunState {
+  if (!state.config.revised) return { ...state, kept: newestOf([...(state.kept ?? []), kept]) };
   const executed = { turn: state.turn.number, step: stepsOf(state), at };
-  const known = state.config.revised ? withExecuted(kept, executed) : kept;
-  return { ...state, kept: withKept(state.kept, known) };
+  return { ...state, kept: withKept(state.kept, withExecuted(kept, executed)) };
 }
 
 /** Stores what the tool of a call that a person may undo gets. */

@@ -51,12 +51,19 @@ export interface Keeper {
 const KEPT_CALLS = 20;
 const KEPT_CHARACTERS = 128 * 1024;
 
-/** Returns the list with one more call; the oldest are dropped. */
+/** Returns the list with one more call; the oldest are dropped, except those whose undo has not ended. */
 export function withKept(
   kept: readonly KeptCall[] | undefined,
   call: KeptCall,
 ): readonly KeptCall[] {
-  const all = [...(kept ?? []), call].slice(-KEPT_CALLS);
+  const all = [...(kept ?? []), call];
+  const newest = new Set(newestOf(all));
+  return all.filter((one) => newest.has(one) || one.state === 'undoing');
+}
+
+/** Returns the newest calls, as an earlier version kept them: also without one that is being undone. */
+export function newestOf(calls: readonly KeptCall[]): readonly KeptCall[] {
+  const all = calls.slice(-KEPT_CALLS);
   let characters = 0;
   const from = all.findLastIndex((one) => {
     // What is for people only may not change which calls are dropped.
