@@ -344,8 +344,10 @@ describe('planning by catalog', () => {
     const plan = planIn(state.graph?.values ?? {}, 'plan');
     expect(plan.done).toHaveLength(50);
     expect(JSON.stringify(plan.done[1]?.result).length).toBeLessThan(9_000);
-    expect(plan.actions[0]?.arguments).toEqual({ from: 'rows' });
-    expect(plan.actions[1]?.arguments['from']).toContain('[cut: 10000 characters]');
+    expect(JSON.stringify(plan.done[1]?.result)).toContain('[cut: 10000 characters]');
+    // A tool must not get the rest of a value as if it were the value.
+    expect(plan.actions.map((one) => one.arguments)).toEqual([{ from: 'rows' }]);
+    expect(state.transcript.messages.at(-1)?.text).toContain('r2 is too long to be passed on');
   });
 });
 

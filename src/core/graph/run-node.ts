@@ -107,7 +107,8 @@ export function finishDecided(state: RunState, batch: Batch, at: number): RunSta
 function withReads(state: RunState, { save }: { readonly save: string }, batch: Batch): RunState {
   const { graph } = state;
   if (graph === undefined) return state;
-  const plan = noteReads(planIn(graph.values, save), batch);
+  const isEarlier = state.config.revised !== true;
+  const plan = noteReads(planIn(graph.values, save), batch, { isEarlier });
   return { ...state, graph: { ...graph, values: { ...graph.values, [save]: planValue(plan) } } };
 }
 
@@ -219,7 +220,7 @@ export function keepResults(state: RunState, at: number): RunState {
     return result && hasHappened(state, call, result) ? [result] : [];
   });
   if (node.kind === 'execute') {
-    const values = { ...graph.values, [node.save]: resultsOf(graph.values, node, kept) };
+    const values = { ...graph.values, [node.save]: resultsOf(state, node, kept) };
     const saved = { ...state, graph: { ...graph, values } };
     const text = doneText({
       values,
@@ -314,7 +315,7 @@ function endOf(state: RunState, node: GraphNode, { batch, results }: Visited): N
   if (node.kind === 'confirm') return confirmEnd(state, node, results[0]);
   if (node.kind === 'execute') {
     // All results are saved by action id, across visits.
-    const patch = { [node.save]: resultsOf(values, node, results) };
+    const patch = { [node.save]: resultsOf(state, node, results) };
     return { exit: results.every(({ ok }) => ok) ? 'done' : 'some_failed', patch };
   }
   const { cause, ...end } = nodeEnd(node, { calls: batch.calls, results }, values);

@@ -105,17 +105,19 @@ const MIN_RESULT = 1_000;
 /**
  * Returns the value that an `execute` node saves: each result under its action's id, along with
  * those of earlier visits. Long results are cut so that all fit; dependent actions have received
- * them in full.
+ * them in full, and those that begin after an interruption cannot refer to what was cut.
  */
 export function resultsOf(
-  values: JsonObject,
+  { graph, config }: Pick<RunState, 'graph' | 'config'>,
   { save }: ExecuteNode,
   results: readonly CallResult[],
 ): JsonObject {
+  const { values = {} } = graph ?? {};
+  const isEarlier = config.revised !== true;
   const before = Object.hasOwn(values, save) ? values[save] : undefined;
-  const share = Math.max(MIN_RESULT, MAX_RESULTS / Math.max(1, results.length));
+  const characters = Math.max(MIN_RESULT, MAX_RESULTS / Math.max(1, results.length));
   const ended = results.map((result): [string, Json] => {
-    return [actionOf(result), { ...actionResult(result, share) }];
+    return [actionOf(result), { ...actionResult(result, { characters, isEarlier }) }];
   });
   return Object.fromEntries([...(isObject(before) ? Object.entries(before) : []), ...ended]);
 }
@@ -146,6 +148,8 @@ interface Policy {
   readonly onFailed: FailedDependency;
   /** See `keepsEarlierMeaning`; default: false. */
   readonly earlier?: boolean;
+  /** The run has not got `revised`; default: false. */
+  readonly isEarlier?: boolean;
   readonly hasBegun: (call: ToolCall) => boolean;
 }
 
@@ -198,7 +202,7 @@ export function releaseReadyCalls(batch: Batch, policy: Policy): Batch {
 function afterResults(
   call: ToolCall,
   ended: readonly CallResult[],
-  { onFailed, earlier = false }: Policy,
+  { onFailed, earlier = false, isEarlier = false }: Policy,
 ): ToolCall | CallResult {
   const failed = ended.find(({ ok }) => !ok);
   // A call that needs approval never runs after a failed dependency.
@@ -208,7 +212,10 @@ function afterResults(
   const { after: _, refs, ...ready } = call;
   const given = parseJson(call.arguments);
   const values = new Map(
-    ended.map((result) => [actionOf(result), referred(actionResult(result), earlier)]),
+    ended.map((result) => [
+      actionOf(result),
+      referred(actionResult(result, { isEarlier }), earlier),
+    ]),
   );
   const referring = { arguments: isJsonObject(given) ? given : {}, ...(refs && { refs }) };
   const resolved = resolveReferences(referring, values);
@@ -238,6 +245,7 @@ export function advancePlan(state: RunState): RunState {
   const advanced = releaseReadyCalls(batch, {
     onFailed,
     earlier: keepsEarlierMeaning(state, {}),
+    isEarlier: state.config.revised !== true,
     hasBegun: ({ id }) => isUnderWay(findWork(named, id)),
   });
   // A call with a result needs no decision.

@@ -76,7 +76,9 @@ function innerValue(value: unknown, key: string | number): unknown {
 export type Referred =
   | { readonly value: Json }
   | { readonly artifact: string }
-  | { readonly failed: true };
+  | { readonly failed: true }
+  /** Only a part of the value is kept. */
+  | { readonly cut: true };
 
 /** The outcome of `resolveReferences`. */
 type Resolved =
@@ -115,6 +117,7 @@ function targetOf(
 ): { readonly value: Json } | { readonly problem: string } {
   const { path } = reference;
   if ('failed' in result) return { value: null };
+  if ('cut' in result) return { problem: cutText(reference) };
   if ('artifact' in result) {
     if (path === '') return { value: result.artifact };
     return { problem: artifactText(reference, result.artifact) };
@@ -142,6 +145,13 @@ function artifactText({ ref, path }: Reference, name: string): string {
   return (
     `the result of ${ref} is the artifact "${name}", so nothing at "${path}" can be taken from it; ` +
     'refer to it without a path, and a tool gets its name'
+  );
+}
+
+function cutText({ ref }: Reference): string {
+  return (
+    `the result of ${ref} is too long to be passed on: only a part of it is kept; write what is needed of it ` +
+    'into the arguments, or let its tool return an artifact'
   );
 }
 
@@ -192,6 +202,8 @@ export type ActionResult =
       readonly value: Json;
       /** The name of the artifact that the tool returned; `value` is then a text about it. */
       readonly artifact?: string;
+      /** `value` is a text with only a part of a long result, to which no action can refer. */
+      readonly cut?: true;
     }
   | { readonly ok: false; readonly error: { readonly type: string; readonly message: string } };
 

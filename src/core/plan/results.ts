@@ -35,17 +35,36 @@ export function cutValue(value: Json, characters: number): Json {
 
 const MAX_ERROR = 1_000;
 
-/** Returns an action's result, with its value cut to this many characters; default: not cut. */
-export function actionResult(result: CallResult, characters = Infinity): ActionResult {
-  const { ok, output, text, artifactName } = result;
+/** How a result is kept. */
+interface Kept {
+  /** Maximum characters of its value as JSON; default: all of them. */
+  readonly characters?: number;
+  /** The run is that of an earlier version, which passed on what was left of a long value. */
+  readonly isEarlier?: boolean;
+}
+
+/** Returns an action's result. It says whether only a part of its value is left. */
+export function actionResult(
+  result: CallResult,
+  { characters = Infinity, isEarlier = false }: Kept = {},
+): ActionResult {
+  const { ok, output, text, artifactName, blob } = result;
   if (!ok) {
     const { type, message } = errorIn(text);
     return { ok, error: { type, message: message.slice(0, MAX_ERROR) } };
   }
-  const value = cutValue(output ?? text, characters);
+  const whole = output ?? text;
+  const value = cutValue(whole, characters);
+  // A result in the blob store has only its beginning and its end here.
+  const isCut = (blob !== undefined || value !== whole) && !isEarlier;
   // The value of a tool that ends a turn is used directly, even if it also has an artifact.
   const isArtifact = output === undefined && artifactName !== undefined;
-  return { ok, value, ...(isArtifact && { artifact: artifactName }) };
+  return {
+    ok,
+    value,
+    ...(isArtifact && { artifact: artifactName }),
+    ...(isCut && !isArtifact && { cut: true }),
+  };
 }
 
 /**
@@ -54,7 +73,8 @@ export function actionResult(result: CallResult, characters = Infinity): ActionR
  */
 export function referred(result: ActionResult, earlier = false): Referred {
   if (!result.ok) return earlier ? { value: null } : { failed: true };
-  const { value, artifact } = result;
+  const { value, artifact, cut } = result;
+  if (cut) return { cut };
   return artifact === undefined ? { value } : { artifact };
 }
 
@@ -102,12 +122,17 @@ export function noteActions(
 }
 
 /** Adds a message's executed reads to the plan. */
-export function noteReads(plan: Plan, { calls, results }: Batch): Plan {
+export function noteReads(
+  plan: Plan,
+  { calls, results }: Pick<Batch, 'calls' | 'results'>,
+  { isEarlier }: Pick<Kept, 'isEarlier'>,
+): Plan {
+  const kept = { characters: MAX_READ, ...(isEarlier && { isEarlier }) };
   const reads = calls.flatMap((call, index) => {
     const result = results[index];
     const given = argumentsOf(call);
     if (!result?.executed || !result.ok || given === null) return [];
-    return [{ tool: call.name, arguments: given, result: actionResult(result, MAX_READ) }];
+    return [{ tool: call.name, arguments: given, result: actionResult(result, kept) }];
   });
   const done = [...plan.done];
   for (const read of reads) {
