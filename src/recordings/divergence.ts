@@ -1,5 +1,6 @@
 import { distance } from 'fastest-levenshtein';
 import { visible } from '../core/state/summaries.js';
+import { isUndoNote } from '../core/state/undo.js';
 import { type Json, canonicalJson, isObject } from '../core/text/json.js';
 import { failureOf } from '../core/transcript/call-result.js';
 import type { Message, ToolMessage } from '../core/transcript/messages.js';
@@ -371,6 +372,8 @@ function sameLine(one: Line, other: Line): boolean {
 /** Returns what was said and called, in order, without times, ids, and what providers add. */
 function linesOf(messages: readonly Message[], compared: Compared): readonly Line[] {
   return messages.flatMap((message): readonly Line[] => {
+    // A rerun undoes nothing, so no model is told of it.
+    if (isUndoNote(message)) return [];
     const { turn, step, role, text } = message;
     const calls = role === 'assistant' ? (message.calls ?? []) : [];
     const called = calls.map((call): Line => ({

@@ -5,10 +5,9 @@ import { grantsLeft, withGrant } from '../state/consent.js';
 import { withDecision } from '../state/decisions.js';
 import { beginWithFork } from '../state/fork.js';
 import type { Ending, RunConfig, RunState } from '../state/state.js';
-import { callSummary } from '../state/summaries.js';
 import { stepsOf } from '../state/turn-definition.js';
 import { freshTurn, getOpenBatch, nothingSpent } from '../state/turn.js';
-import { newestOf, withExecuted, withKept, withUndoState } from '../state/undo.js';
+import { newestOf, undoNote, withExecuted, withKept, withUndoState } from '../state/undo.js';
 import { type Work, findWork, withWork, withoutWork } from '../state/work.js';
 import type { RequestedCall, ToolCall } from '../transcript/messages.js';
 import { emptyTranscript, fixedTokens } from '../transcript/transcript.js';
@@ -47,9 +46,8 @@ function undoChanged(
   const kept = withUndoState(state.kept, id, change);
   const call = kept.find((one) => one.call.id === id)?.call;
   if (undo !== 'undone' || call === undefined) return { ...state, kept };
-  const note = `[a person has undone ${id}: ${callSummary(call)}]`;
   const forgotten = state.config.revised ? forgetRepeats(state, id) : state;
-  return { ...forgotten, kept, notes: [...(state.notes ?? []), note] };
+  return { ...forgotten, kept, notes: [...(state.notes ?? []), undoNote(call)] };
 }
 
 /** Lets the turn make a call again that was undone: its record no longer says what holds. */

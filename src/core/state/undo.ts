@@ -1,6 +1,6 @@
 import type { AgentDefinition } from '../definition/definition.js';
 import type { ToolDefinition } from '../definition/tool-definition.js';
-import { type BlobRef, type ToolCall, parseCallId } from '../transcript/messages.js';
+import { type BlobRef, type Message, type ToolCall, parseCallId } from '../transcript/messages.js';
 import type { ExecutedCall } from '../transcript/request.js';
 import { callSummary } from './summaries.js';
 
@@ -96,6 +96,18 @@ export function withUndoState(
   change: Pick<KeptCall, 'state' | 'message'>,
 ): readonly KeptCall[] {
   return (kept ?? []).map((one) => (one.call.id === id ? { ...one, ...change } : one));
+}
+
+const NOTE = '[a person has undone ';
+
+/** Returns the note by which the model learns that a call was undone. */
+export function undoNote(call: ToolCall): string {
+  return `${NOTE}${call.id}: ${callSummary(call)}]`;
+}
+
+/** Whether a message says that a call was undone. */
+export function isUndoNote(message: Message): boolean {
+  return message.role === 'user' && message.origin === 'perdure' && message.text.startsWith(NOTE);
 }
 
 /** Returns the calls for people, newest last. */
