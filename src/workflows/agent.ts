@@ -18,7 +18,13 @@ import { problemText } from '../core/text/text.js';
 import { failureMessage } from './do-work.js';
 import { archiveAtEnd, readSegmentArguments, rootRun } from './begin.js';
 import { firstState } from '../core/segments/start.js';
-import { startDeadlineTimer, createRunContext, recordNow, type RunContext } from './run-context.js';
+import {
+  cancelFlight,
+  startDeadlineTimer,
+  createRunContext,
+  recordNow,
+  type RunContext,
+} from './run-context.js';
 import { effects } from './effects.js';
 import {
   handleQueries,
@@ -72,7 +78,7 @@ async function runSegment(
   root.cancelRequested.catch(() => recordNow(run, { type: 'cancel-requested' }));
   // Nothing is published before the run has begun.
   if (root.consideredCancelled) record(run, { type: 'cancel-requested', at: start.at });
-  if (getInterruption(run.state) !== null) run.scope.cancel();
+  if (getInterruption(run.state) !== null) cancelFlight(run);
   showDetails(run);
   startDeadlineTimer(run);
   continueRequests(run);

@@ -164,8 +164,8 @@ export async function doWork(run: RunContext, spec: WorkSpec): Promise<unknown> 
         // This is awaited here and not in a separate function, because each promise of a step makes
         // replay slower.
         const result = await (isProbe(run, name)
-          ? inFlight(run, () => cancelableProbe(run, name, start))
-          : inFlight(run, start));
+          ? inFlight(run, () => cancelableProbe(run, name, start), name)
+          : inFlight(run, start, name));
         recordNow(run, { type: 'completed', task, result });
         failure = null;
       } catch (error) {

@@ -29,6 +29,7 @@ import {
   inFlight,
   mustLeave,
   recordNow,
+  scopeOf,
   startDeadlineTimer,
 } from './run-context.js';
 
@@ -122,7 +123,7 @@ export async function checkProposal(run: RunContext, name: string): Promise<void
   recordNow(run, { type: 'scheduled', task });
   updateMemo(run);
   try {
-    const result = await inFlight(run, () => checkDecision(input));
+    const result = await inFlight(run, () => checkDecision(input), name);
     recordNow(run, { type: 'completed', task, result });
   } catch (error) {
     recordNow(run, failureFact(task, error));
@@ -200,7 +201,7 @@ function canProceed(run: RunContext, name: string): boolean {
   const work = findWork(run.state, name);
   if (work === undefined || run.leaving || mustLeave(run)) return false;
   // The canceled scope would reject whatever is started.
-  if (run.scope.consideredCancelled) return false;
+  if (scopeOf(run, name).consideredCancelled) return false;
   if (work.proposal !== undefined) return true;
   return work.phase !== 'asking' && nextWorkStep(run.state, work, Date.now()).type !== 'stop';
 }

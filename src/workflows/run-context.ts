@@ -14,7 +14,7 @@ import {
   SEMANTICS_PATCH,
   keepsEarlierMeaning,
 } from '../core/state/state.js';
-import { blocks } from '../core/state/work.js';
+import { blocks, isUndo } from '../core/state/work.js';
 import { MAX_DURABLE_MS } from '../core/text/text.js';
 import type { Outcome } from '../core/transcript/outcome.js';
 import { hasActivity } from './activities.js';
@@ -30,6 +30,11 @@ export interface RunContext extends Run {
    * a scope per call makes replay slower.
    */
   scope: CancellationScope;
+  /**
+   * The scope of undos in flight, and of the checks of decisions about them, which do not belong to a turn: only a
+   * cancellation of the whole run cancels it.
+   */
+  readonly apart: CancellationScope;
   /** The scope of the deadline timer; null while no deadline is set. */
   deadlineTimer: CancellationScope | null;
   /** Number of `outcome` updates in progress; all of them are released before the segment ends. */
@@ -86,6 +91,7 @@ export function createRunContext(
     state,
     doing: new Map(),
     scope: new CancellationScope(),
+    apart: new CancellationScope(),
     deadlineTimer: null,
     waiters: 0,
     leaving: false,
@@ -124,7 +130,7 @@ export type Observed<F = Fact> = F extends Fact ? Omit<F, 'at'> : never;
 export function recordNow(run: RunContext, observed: Observed): void {
   const before = run.state;
   record(run, { ...observed, ...patchedFor(run, observed), at: Date.now() });
-  if (getInterruption(run.state) !== getInterruption(before)) run.scope.cancel();
+  if (getInterruption(run.state) !== getInterruption(before)) cancelFlight(run);
   if (before.work === run.state.work) return;
   run.publishRequests();
   if (blocks(before).length > 0 || blocks(run.state).length > 0) run.publishStatus();
@@ -150,9 +156,21 @@ export function renewScope(run: RunContext): void {
   }
 }
 
-/** Runs work that an interruption cancels. The loop itself is never canceled. */
-export function inFlight<T>(run: RunContext, work: () => Promise<T>): Promise<T> {
-  return run.scope.run(work);
+/** Cancels what an interruption cancels. */
+export function cancelFlight(run: RunContext): void {
+  run.scope.cancel();
+  if (run.state.ending === 'cancelled') run.apart.cancel();
+}
+
+/** Returns the scope of work by its name. */
+export function scopeOf(run: RunContext, name: string): CancellationScope {
+  // In a run of an earlier version, the interruption of a turn also cancels undos.
+  return isUndo({ name }) && run.state.config.revised ? run.apart : run.scope;
+}
+
+/** Runs work that an interruption cancels. The loop itself is never canceled. `name`: that of the work. */
+export function inFlight<T>(run: RunContext, work: () => Promise<T>, name = ''): Promise<T> {
+  return scopeOf(run, name).run(work);
 }
 
 /** Waits for `wait`, or until an interruption cancels it. */

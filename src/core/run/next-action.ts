@@ -202,7 +202,8 @@ function beforeFirstTurn(state: RunState, { segment, now }: Now): Action {
 function withinTurn(state: RunState, { segment, now }: Now): Action {
   const { turn } = state;
   const by = getInterruption(state);
-  if (by !== null) return anyInFlight(state) ? { type: 'await-work' } : { type: 'interrupt', by };
+  if (by !== null)
+    return awaitsStop(state, by) ? { type: 'await-work' } : { type: 'interrupt', by };
   // No other work begins while messages are being archived.
   if (findWork(state, WORK.archive)) return { type: 'await-work' };
   const isFull = segmentFull(state, segment, now);
@@ -264,6 +265,12 @@ function isArchived({ archives, archived, transcript }: RunState, cut: number): 
   const { messages, pruned = [] } = transcript;
   const going = messages.slice(0, cut - chunkedLength(transcript));
   return [...going, ...pruned].every(({ n }) => n < archived);
+}
+
+/** Whether work in flight is to stop before an interruption takes effect. That of one turn leaves undos alone. */
+function awaitsStop(state: RunState, by: Interruption): boolean {
+  const isOfTurn = by !== 'cancel' && state.config.revised === true;
+  return anyInFlight(isOfTurn ? { work: turnWork(state) } : state);
 }
 
 function withinBatch(
