@@ -3,7 +3,12 @@ import { Context } from '@temporalio/activity';
 import type { ApplicationFailure } from '@temporalio/common';
 import { NoRunError } from '../core/errors.js';
 import type { ForkMessagesResult } from '../core/run/contract.js';
-import { type ForkMessagesInput, artifactsBefore, promptBefore } from '../core/state/fork.js';
+import {
+  type ForkMessagesInput,
+  artifactsBefore,
+  notesOfUndone,
+  promptBefore,
+} from '../core/state/fork.js';
 import { visible } from '../core/state/summaries.js';
 import {
   type Message,
@@ -97,6 +102,7 @@ async function copyMessages(
   const attached = await takeAttachments(blobs, taken, copying);
   const messages = announceAgain(attached, { before, artifacts });
   const pinned = selectPinned(messages);
+  const notes = notesOfUndone(all, next, source.view.state?.notes ?? []);
   return {
     chunk: { blob: await blobs.put(formatChunk(messages)), count: messages.length },
     head: messages.reduce((head, message) => chain(head, toPromptMessage(message)), FIRST_LINK),
@@ -106,6 +112,7 @@ async function copyMessages(
     ...(pinned.length > 0 && { pinned }),
     ...(latest > 0 && { latest: latestTexts(saidTexts(messages), latest) }),
     ...(artifacts.length > 0 && { artifacts }),
+    ...(notes.length > 0 && { notes }),
     ...(visit && { graph: visit.graph }),
   };
 }

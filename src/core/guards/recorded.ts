@@ -203,6 +203,8 @@ export interface ForkMessagesResult {
   readonly latest?: readonly SuppliedMessage[];
   /** The artifacts of these messages' calls. */
   readonly artifacts?: readonly RunArtifact[];
+  /** Notes for the model about calls that were undone. */
+  readonly notes?: readonly string[];
   /** The state of the graph, if the input names a node. */
   readonly graph?: ForkedGraph;
 }
@@ -360,6 +362,7 @@ const forkResult = fields<ForkMessagesResult>({
   pinned: optional(list(messageShape)),
   latest: optional(list(saidShape)),
   artifacts: optional(list(artifactShape)),
+  notes: optional(list(text)),
   graph: optional(forkedGraphShape),
 });
 

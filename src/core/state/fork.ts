@@ -10,6 +10,7 @@ import {
 import type { PromptChunk } from '../transcript/transcript.js';
 import type { Conversation, ForkPoint, GraphState, RunState } from './state.js';
 import { findNode, graphOf, isOfDecide } from './turn-definition.js';
+import { isNoteAbout, isUndoNote } from './undo.js';
 
 /** Input of the activity that copies messages from another run. */
 export interface ForkMessagesInput {
@@ -45,13 +46,15 @@ export interface Forked {
   readonly latest?: readonly SuppliedMessage[];
   /** The artifacts of these messages' calls. */
   readonly artifacts?: readonly RunArtifact[];
+  /** For the model, with the first message: which of the copied calls were undone since. */
+  readonly notes?: readonly string[];
   /** The state of the graph with which the run begins at a node; absent if it does not. */
   readonly graph?: ForkedGraph;
 }
 
 /** Adds the copied messages to an empty run. The run's own messages are numbered from `from.at`. */
 export function beginWithFork(state: RunState, forked: Forked): RunState {
-  const { from, chunk, head, tokens, pinned, latest, artifacts, graph } = forked;
+  const { from, chunk, head, tokens, pinned, latest, artifacts, notes, graph } = forked;
   const { transcript, compaction } = state;
   const all = transcript.tokens + tokens;
   return {
@@ -59,6 +62,7 @@ export function beginWithFork(state: RunState, forked: Forked): RunState {
     forkedFrom: from,
     ...(graph && { graph: beginsAt(graph) }),
     ...(artifacts && { artifacts }),
+    ...(notes && { notes }),
     transcript: {
       ...transcript,
       next: from.at,
@@ -220,6 +224,22 @@ export function artifactsBefore(
   return artifacts.filter(({ call, announcedBy }) =>
     announcedBy === undefined ? !later.has(call) : announcedBy < at,
   );
+}
+
+/**
+ * Returns the notes about calls before message number `at` that were undone after it. `all`: the messages of the
+ * run; `pending`: its notes that no message has yet.
+ */
+export function notesOfUndone(
+  all: readonly Message[],
+  at: number,
+  pending: readonly string[],
+): readonly string[] {
+  const calls = all.flatMap((one) =>
+    one.role === 'assistant' && one.n < at ? (one.calls ?? []) : [],
+  );
+  const later = all.flatMap((one) => (one.n >= at && isUndoNote(one) ? [one.text] : []));
+  return [...later, ...pending].filter((text) => calls.some(({ id }) => isNoteAbout(text, id)));
 }
 
 function summarizedRange(message: Message): { readonly to: number } | null {

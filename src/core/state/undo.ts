@@ -105,6 +105,11 @@ export function undoNote(call: ToolCall): string {
   return `${NOTE}${call.id}: ${callSummary(call)}]`;
 }
 
+/** Whether a note says that this call was undone. */
+export function isNoteAbout(note: string, id: string): boolean {
+  return note.startsWith(`${NOTE}${id}: `);
+}
+
 /** Whether a message says that a call was undone. */
 export function isUndoNote(message: Message): boolean {
   return message.role === 'user' && message.origin === 'perdure' && message.text.startsWith(NOTE);
