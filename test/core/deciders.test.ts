@@ -159,13 +159,13 @@ describe('the user of a command', () => {
     [[['group:ops']], 'ann', 'none'],
     [[['ann'], 'not_requester'], 'ann', 'none'],
   ])('decides about a request of ann for %j as %s under this name: %s', (deciders, by, name) => {
-    const standing = standingOf(begun('ann'), { deciders }, by);
+    const standing = standingOf(begun('ann'), { id: 'r1', deciders }, by);
     expect(standing.name).toBe(name);
     expect(standing.problem === null).toBe(name === 'own');
   });
 
   test('decides under no name if the run does not know its requester', () => {
-    expect(standingOf(begun(), { deciders: ['not_requester'] }, 'bob')).toEqual({
+    expect(standingOf(begun(), { id: 'r1', deciders: ['not_requester'] }, 'bob')).toEqual({
       name: 'none',
       problem: expect.stringContaining('it began without `by`'),
     });

@@ -18,7 +18,7 @@ import {
   toolTask,
   update,
 } from '../support/facts.js';
-import { begun, callReply, config, textReply, toolDefinition, TOOLS } from '../support/scripts.js';
+import { begun, config, textReply, toolDefinition, TOOLS } from '../support/scripts.js';
 
 const NAME = `undo:${ID}`;
 const tools = [toolDefinition('book', 'keyed', { undoMs: 1_000 }), ...TOOLS];
@@ -68,7 +68,7 @@ describe('a call that can be undone', () => {
 describe('the update `undo`', () => {
   test('begins the undo of the call that it names, under the key of the call', () => {
     const state = after(booked(), update('undo', { call: ID, by: 'ann' }, 'u', 20));
-    expect(state.work).toEqual([{ name: NAME, key: 'key 0', phase: 'waiting' }]);
+    expect(state.work).toEqual([{ name: NAME, key: 'key 0', by: 'ann', phase: 'waiting' }]);
     expect(undoableCalls(state)).toMatchObject([{ call: ID, state: 'undoing' }]);
     expect(state.decisions).toEqual([{ what: 'undo', id: 'u', at: 20, by: 'ann', call: ID }]);
   });
@@ -98,7 +98,7 @@ describe('the update `undo`', () => {
 describe('an undo', () => {
   test('is an attempt, which nothing else of the turn waits for', () => {
     expect(undoing().work).toEqual([
-      { name: NAME, key: 'key 0', phase: 'in-flight', as: 'attempt' },
+      { name: NAME, key: 'key 0', by: 'ann', phase: 'in-flight', as: 'attempt' },
     ]);
     expect(nextAction(undoing()).type).toBe('call-model');
   });
@@ -194,7 +194,9 @@ describe('an undo that needs approval by a rule', () => {
   test('is done after an approval', () => {
     const state = asking();
     const yes = after(state, decision(state, 'approve', {}, { name: NAME, at: 40 }));
-    expect(yes.work).toEqual([{ name: NAME, key: 'key 0', approved: true, phase: 'waiting' }]);
+    expect(yes.work).toEqual([
+      { name: NAME, key: 'key 0', by: 'ann', approved: true, phase: 'waiting' },
+    ]);
     expect(undoableCalls(yes)).toMatchObject([{ state: 'undoing' }]);
     expect(yes.decisions?.at(-1)).toMatchObject({ as: 'approve', request: 'r1', call: NAME });
   });
@@ -263,76 +265,6 @@ describe('an undo that names no call', () => {
     expect(undoProblem(start, undefined, 20)).toBe(
       'call: nothing can be undone: a call that succeeded can be, for a time, if its tool has `undo`',
     );
-  });
-});
-
-/** A run whose model calls `book` with this number, and gets its result. */
-function alsoBooked(from: RunState, number: number): RunState {
-  const state = replied(from, callReply(['book', { number }]), 100);
-  const task = toolTask(state, 0);
-  return after(state, scheduled(task, 100), completed(task, { ok: true, text: 'more' }, 100));
-}
-
-/** A run that has booked 25 more times, which is more than it keeps. */
-const later = (from: RunState): RunState =>
-  Array.from({ length: 25 }, (_, number) => number).reduce(alsoBooked, from);
-
-describe('a call whose undo has not ended', () => {
-  test('is kept beside the newest ones, so that a person sees and decides what was requested', () => {
-    const before = requestOf(asking(), NAME);
-    const state = later(asking());
-    expect(requestOf(state, NAME)).toEqual(before);
-    expect(state.kept).toHaveLength(21);
-    const yes = after(state, decision(state, 'approve', {}, { name: NAME }));
-    expect(yes.work).toMatchObject([{ name: NAME, approved: true, phase: 'waiting' }]);
-  });
-
-  test('is kept until its undo has ended, of which the model is informed', () => {
-    const state = ended({ happened: true, result: { ok: true, text: 'gone' } }, later(undoing()));
-    expect(undoableCalls(state)[0]).toMatchObject({ call: ID, state: 'undone' });
-    expect(state.notes).toHaveLength(1);
-    expect(undoableCalls(alsoBooked(state, 99)).map(({ call }) => call)).not.toContain(ID);
-  });
-
-  test('is dropped with the others in the run of an earlier version', () => {
-    const { revised: _, ...earlier } = asking().config;
-    expect(undoableCalls(later({ ...asking(), config: earlier }))).toHaveLength(20);
-  });
-});
-
-describe('an identical call in the same turn', () => {
-  const undone = ended({ happened: true, result: { ok: true, text: 'gone' } });
-  const isExecuted = (state: RunState): boolean =>
-    nextAction(replied(state, callReply(['book']))).type === 'run-calls';
-
-  test('is executed if the first one was undone, and only then', () => {
-    expect(isExecuted(undone)).toBe(true);
-    expect(isExecuted(undoing())).toBe(false);
-    expect(isExecuted(ended({ happened: false }))).toBe(false);
-  });
-
-  test('is executed if the first one was undone before the other calls of its message had ended', () => {
-    const both = replied(start, callReply(['book'], ['look']));
-    const [book, look] = [toolTask(both, 0), toolTask(both, 1)];
-    const early = after(
-      both,
-      scheduled(book, 10),
-      completed(book, { ok: true, text: 'booking 7' }, 10),
-      update('undo', { call: ID }, 'u', 20),
-      scheduled(TASK, 20),
-      completed(TASK, { happened: true, result: { ok: true, text: 'gone' } }, 30),
-      scheduled(look, 40),
-      completed(look, { ok: true, text: 'seen' }, 40),
-    );
-    expect(undoableCalls(early)).toMatchObject([{ state: 'undone' }]);
-    expect(isExecuted(early)).toBe(true);
-  });
-
-  test('is answered from the record as before in the run of an earlier version', () => {
-    const { revised: _, ...earlier } = undone.config;
-    const state = undoing({ ...booked(), config: earlier });
-    const over = ended({ happened: true, result: { ok: true, text: 'gone' } }, state);
-    expect(isExecuted(over)).toBe(false);
   });
 });
 

@@ -1,8 +1,12 @@
 import { type OpenRequest, withArguments } from '../../client/requests.js';
 import { decidingCommands } from '../../core/requests/commands.js';
-import { type Standing, standingOf, withFixFor } from '../../core/requests/refusal.js';
+import {
+  type Standing,
+  peopleAround,
+  standingOf,
+  withFixFor,
+} from '../../core/requests/refusal.js';
 import { runStatus } from '../../core/run/status.js';
-import { peopleOf } from '../../core/state/consent.js';
 import type { RunState } from '../../core/state/state.js';
 import type { RunStatus } from '../../core/state/status.js';
 import { recordedName } from '../../core/state/summaries.js';
@@ -44,7 +48,7 @@ export function deciderOf(
 ): string {
   const name = deciderName(by);
   if (state === null || (request.deciders ?? []).flat().includes(name)) return name;
-  const { requesters, joining } = peopleOf(state);
+  const { requesters, joining } = peopleAround(state, request.id);
   return recordedName(name, [...requesters, ...joining]);
 }
 

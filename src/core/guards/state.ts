@@ -129,6 +129,8 @@ const common: Omit<FieldShapes<WorkIn<'waiting'>>, 'phase'> = {
   asked: optional(askedShape),
   grant: optional(text),
   retried: optional(yes),
+  by: optional(text),
+  door: optional(text),
   again: optional(yes),
   child: optional(text),
   missing: optional(text),

@@ -173,9 +173,11 @@ function undoBegun(state: RunState, { input, at }: Update): readonly RunEvent[] 
   const found = callToUndo(state, isObject(input) ? callIn(input) : undefined, at);
   if (found === undefined) return [];
   const { id } = found.call;
+  const asker = state.config.revised && isObject(input) ? actorIn(input) : {};
+  const work = { name: `${UNDO}${id}`, key: found.key, ...asker, phase: 'waiting' } as const;
   return [
     { type: 'undo-changed', call: id, state: 'undoing' },
-    { type: 'work-changed', work: { name: `${UNDO}${id}`, key: found.key, phase: 'waiting' } },
+    { type: 'work-changed', work },
   ];
 }
 

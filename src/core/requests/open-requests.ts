@@ -65,8 +65,7 @@ export function toRequest(state: RunState, work: AskingWork, run: string): Reque
     shown: limited.limit ? limitText(limited.limit) : textOfRequest(work, call, tool),
     ...(call?.summary !== undefined && { summary: printedLine(call.summary) }),
     why,
-    requester: state.turn.by?.[0] ?? null,
-    ...(state.turn.door !== undefined && { requesterDoor: state.turn.door }),
+    ...requesterOf(state, work),
     raisedAt,
     expiresAt,
     onExpiry: kind === 'limit' ? 'stop' : onExpiryOf(state, call),
@@ -100,6 +99,16 @@ function executedOf({ kept = [], transcript }: RunState, { id }: ToolCall): Pick
     (message) => message.role === 'tool' && message.callId === id,
   );
   return { undo: { turn, step, ...(result && { at: result.at }) } };
+}
+
+/** Returns who has asked for what the request is about. */
+function requesterOf(
+  { turn, config }: RunState,
+  work: AskingWork,
+): Pick<Request, 'requester' | 'requesterDoor'> {
+  const isOfUndo = isUndo(work) && config.revised === true;
+  const { by, door } = isOfUndo ? work : { by: turn.by?.[0], door: turn.door };
+  return { requester: by ?? null, ...(door !== undefined && { requesterDoor: door }) };
 }
 
 function onExpiryOf(state: RunState, call: ToolCall | undefined): Request['onExpiry'] {

@@ -14,7 +14,7 @@ import {
 } from '../plan/confirm-plan.js';
 import { checkLimits } from '../input/limits.js';
 import { deciderProblem } from '../definition/rules.js';
-import { peopleOf } from '../state/consent.js';
+import { peopleBehind } from '../state/consent.js';
 import { nodeOfCall } from '../state/turn-definition.js';
 import type { AskingWork } from '../state/work.js';
 import {
@@ -104,7 +104,11 @@ function oneProblem(
     const message = `as: expected one of ${request.decisions.join(', ')} for ${id}, got "${as}"`;
     return { reason: 'not_offered', message };
   }
-  const notDecider = deciderProblem(request.deciders, { by, groups, ...peopleOf(state) });
+  const notDecider = deciderProblem(request.deciders, {
+    by,
+    groups,
+    ...peopleBehind(state, work),
+  });
   if (notDecider !== null) return { reason: 'not_a_decider', message: notDecider };
   return checkingProblem(work, 'request') ?? contentProblem(decision, request);
 }
@@ -129,10 +133,10 @@ export interface Standing {
 /** Returns how the user of a command can decide about a request. `by`: the user's own name. */
 export function standingOf(
   state: RunState,
-  { deciders }: Pick<Request, 'deciders'>,
+  { id, deciders }: Pick<Request, 'id' | 'deciders'>,
   by: string,
 ): Standing {
-  const people = peopleOf(state);
+  const people = peopleAround(state, id);
   const problemOf = (name: string) => deciderProblem(deciders, { by: name, ...people });
   const problem = problemOf(by);
   if (problem === null) return { name: 'own', problem };
@@ -140,6 +144,14 @@ export function standingOf(
   // No person has the empty name, so it stands for everyone whom neither the rules nor the run names.
   const others = [...named, ...people.requesters, ''];
   return { name: others.some((one) => problemOf(one) === null) ? 'other' : 'none', problem };
+}
+
+/** Returns the people behind what an open request is about. */
+export function peopleAround(state: RunState, id: string): ReturnType<typeof peopleBehind> {
+  return peopleBehind(
+    state,
+    askingWork(state).find(({ request }) => request.id === id),
+  );
 }
 
 /** The reader of a request, and the time at which it is read. */

@@ -8,6 +8,7 @@ import type { ToolCall } from '../transcript/messages.js';
 import type { Decision, Grant } from '../transcript/request.js';
 import type { RunState } from './state.js';
 import { nodeOfCall } from './turn-definition.js';
+import { type Work, isUndo } from './work.js';
 
 /**
  * Number of grants that a run remembers. The oldest are dropped, and their calls need approval
@@ -24,6 +25,16 @@ export function peopleOf({
   const { by, anonymous = by === undefined } = turn;
   const isUnknown = anonymous || waiting.some(isAnonymous);
   return { requesters: by ?? [], joining: namesIn(waiting), anonymous: isUnknown };
+}
+
+/** Returns the people behind what a person decides about: who requested an undo, or those behind the turn. */
+export function peopleBehind(
+  state: Pick<RunState, 'turn' | 'inbox' | 'config'>,
+  work: Pick<Work, 'name' | 'by'> | undefined,
+): ReturnType<typeof peopleOf> {
+  if (work === undefined || !isUndo(work) || !state.config.revised) return peopleOf(state);
+  const { by } = work;
+  return { requesters: by === undefined ? [] : [by], joining: [], anonymous: by === undefined };
 }
 
 /** Returns the grant under which a call needs no further approval; undefined if there is none. */

@@ -121,6 +121,9 @@ interface CallFields extends AskFields, PaidFields {
   readonly child?: string;
   /** A called agent ended without an outcome and runs again. */
   readonly again?: true;
+  /** For an undo: who requested it, and the interface that has verified that; absent: unknown. */
+  readonly by?: string;
+  readonly door?: string;
 }
 
 /** What each work that is not a call has in addition to its progress. */
@@ -248,11 +251,13 @@ export function blocks({ work }: HasWork): readonly (Blocked & { readonly name: 
 
 /** Returns a call's work that may begin now. What an earlier execution has left, such as its key, stays. */
 export function begunCall(
-  { name, asked, starts, approved, ...work }: CallWork,
+  { name, asked, starts, approved, by, door, ...work }: CallWork,
   key = work.key,
 ): CallWork {
   return {
     name,
+    ...(by !== undefined && { by }),
+    ...(door !== undefined && { door }),
     ...(asked && { asked }),
     ...(key !== undefined && { key }),
     ...(starts !== undefined && { starts }),
