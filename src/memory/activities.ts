@@ -14,6 +14,7 @@ import {
   loseAttempt,
   runAttempt,
 } from './attempt.js';
+import { HOPELESS_ATTEMPTS, type Probes, isVainProbe, noteEnd } from './probes.js';
 import { toId, type Segment, append } from './segment.js';
 import { type AttributesOf, NAMESPACE, idOf } from './events.js';
 
@@ -27,6 +28,12 @@ export interface ActivityHost extends AttemptHost {
   readonly pending: Map<Segment, Map<number, PendingActivity>>;
   /** Ends each local activity under way, when its worker dies. */
   readonly locals: Map<Attempt, () => void>;
+  readonly probes: Probes;
+}
+
+/** Whether an activity waits for something outside the run. */
+export function isHopeless({ attempt, isParked }: PendingActivity): boolean {
+  return isParked || attempt > HOPELESS_ATTEMPTS;
 }
 
 /** An activity that is scheduled and has not ended. */
@@ -36,6 +43,8 @@ export interface PendingActivity {
   readonly attributes: Scheduled;
   readonly scheduledAt: number;
   attempt: number;
+  /** Whether it is a probe that is not made, since those before it were in vain. */
+  readonly isParked: boolean;
   /** The id of the event that requested its cancellation. */
   cancelRequested: number | null;
   lastFailure: Failure | null;
@@ -63,12 +72,14 @@ export function scheduleActivity(host: ActivityHost, segment: Segment, event: Ra
   const attributes = event.activityTaskScheduledEventAttributes;
   if (!attributes) return;
   const now = host.clock.now();
+  const isParked = isVainProbe(host.probes, segment, attributes);
   const activity: PendingActivity = {
     segment,
     scheduledEvent: idOf(event),
     attributes,
     scheduledAt: now,
     attempt: 0,
+    isParked,
     cancelRequested: null,
     lastFailure: null,
     startedAt: now,
@@ -80,7 +91,7 @@ export function scheduleActivity(host: ActivityHost, segment: Segment, event: Ra
   };
   const ofSegment = host.pending.get(segment) ?? new Map<number, PendingActivity>();
   host.pending.set(segment, ofSegment.set(activity.scheduledEvent, activity));
-  startAttempt(host, activity);
+  if (!isParked) startAttempt(host, activity);
 }
 
 /** Requests the cancellation of an activity. One that waits for its next attempt ends at once. */
@@ -339,6 +350,7 @@ type End =
 function endActivity(host: ActivityHost, activity: PendingActivity, end: End): void {
   const { segment, scheduledEvent, attempt, lastFailure, cancelRequested } = activity;
   clearTimers(activity);
+  noteEnd(host.probes, activity, end.type);
   if (activity.current !== null) activity.current.isOver = true;
   host.pending.get(segment)?.delete(scheduledEvent);
   const at = host.clock.now();

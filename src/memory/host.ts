@@ -73,6 +73,7 @@ export async function openHost(
     attempts: new Map(),
     pending: new Map(),
     locals: new Map(),
+    probes: new Map(),
     report: (segment, events) => report(server, segment, events),
   };
   const tracked: WorkflowHost['workflows'] = {

@@ -13,6 +13,7 @@ import { formatCount, show, toMs, formatDuration } from '../core/text/text.js';
 import { likelyMeant } from '../validation/near-names.js';
 import { assertAction, isMaker } from '../testing/actions.js';
 import type { DecisionKind, Request } from '../core/transcript/request.js';
+import { isHopeless } from './activities.js';
 import { type MemoryHost, allSegments } from './host.js';
 import type { MemoryEffect, Observed } from './observe.js';
 import {
@@ -294,9 +295,6 @@ function scriptFix(request: Pick<Request, 'kind' | 'tool' | 'decisions'>): strin
   return `script it with \`on.request: ${entryFor(request)}\``;
 }
 
-/** After this many attempts, only something outside the run can help an activity. */
-const HOPELESS_ATTEMPTS = 20;
-
 /** Returns why the run cannot go on; null if time alone may help. */
 function deadlock({
   server,
@@ -314,10 +312,10 @@ function deadlock({
 }): string | null {
   const { clock, activities } = server;
   const pending = [...activities.pending.values()].flatMap((all) => [...all.values()]);
-  const isHopeless = pending.some(({ attempt }) => attempt > HOPELESS_ATTEMPTS);
+  const hasHopeless = pending.some(isHopeless);
   const next = clock
     .pending()
-    .find(({ kind }) => kind !== 'timeout' && (kind !== 'retry' || !isHopeless));
+    .find(({ kind }) => kind !== 'timeout' && (kind !== 'retry' || !hasHopeless));
   const last = next?.kind === 'workflow' ? (script.moments?.until ?? until) : until;
   if (next !== undefined && next.at <= Math.min(last, until)) return null;
   const { reason, message } = status;

@@ -153,7 +153,8 @@ const SCORER_MS = 120_000;
  * Runs recorded cases with another model, and compares: what was recorded, what the current agent
  * makes of the recording, and what the candidate does. The results of tools stay recorded; only the
  * model is called. `cases` is a folder of recordings, or one file. A case that fails does not end the
- * others. Rejects with an `InputError` for wrong options, and for a folder without recordings.
+ * others. Rejects with an `InputError` for wrong options, and for a folder without recordings, and with the
+ * error of a `model` without a key.
  *
  * @example
  * ```ts
@@ -180,6 +181,7 @@ export async function evaluate(cases: string, options: EvaluateOptions): Promise
   assertScorerTimeout(scorerTimeoutMs);
   assertGates(gates, scorers);
   const files = await filesIn(cases);
+  if (typeof model !== 'function') await modelFrom(model);
   const total = files.length * runs;
   let done = 0;
   const evaluated = new Map<number, EvaluatedCase>();

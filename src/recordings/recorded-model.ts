@@ -5,9 +5,11 @@ import type { CurrentActivity } from '../memory/attempt.js';
 import {
   type Model,
   ModelError,
+  type ModelErrorKind,
   type ModelReply,
   type ModelRequest,
   type TokenLogprob,
+  isModelError,
 } from '../models/model.js';
 import type { ModelFacts } from '../models/model-entry.js';
 import { type Classification, getClassKeys } from '../output/classes/classes.js';
@@ -169,21 +171,31 @@ export function factsOfModel({ price, window }: RecordedRun): ModelFacts {
   return { ...(price && { price }), ...(window !== undefined && { window }) };
 }
 
-/** Returns a model that is called as it is, until the recording lacks something. */
+/** The kinds of errors that the next call would get, too: no time passes in a rerun in which that changes. */
+const LASTING: readonly ModelErrorKind[] = ['credentials', 'model', 'quota'];
+
+/**
+ * Returns a model that is called as it is, until the recording lacks something, or the model rejects each call.
+ */
 export function candidateModel(model: Model, found: Found): Model {
+  let lasting: ModelError | null = null;
   return {
     ...model,
     async call(request, context) {
       await new Promise<void>((resolve) => setImmediate(resolve));
       context.signal.throwIfAborted();
       stopAfter(found);
+      if (lasting !== null) throw lasting;
       try {
         const reply = await model.call(request, context);
         found.failure = null;
         return reply;
       } catch (error) {
         // A call that its run has canceled did not fail.
-        if (!context.signal.aborted) found.failure = error;
+        if (!context.signal.aborted) {
+          found.failure = error;
+          if (isModelError(error) && LASTING.includes(error.details.kind)) lasting = error;
+        }
         throw error;
       }
     },

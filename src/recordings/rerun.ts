@@ -14,6 +14,7 @@ import type { Model } from '../models/model.js';
 import { noteNames } from '../memory/note-names.js';
 import { assertOptionNames } from '../validation/option-names.js';
 import type { ModelEntry, ModelFacts } from '../models/model-entry.js';
+import { assertCallable } from '../models/uncallable.js';
 import {
   type Divergence,
   type Found,
@@ -211,8 +212,17 @@ function generatedBy(
   return Object.fromEntries(runs.flatMap(generatedModels).map((name) => [name, model]));
 }
 
-/** Returns the model that is to be called. Throws an `InputError` for an entry that cannot be used. */
+/**
+ * Returns the model that is to be called. Rejects with an `InputError` for an entry that cannot be used, and
+ * with the `ModelError` of a model without a key.
+ */
 export async function modelFrom(model: CandidateModel): Promise<Model & ModelFacts> {
+  const found = await resolved(model);
+  await assertCallable(found);
+  return found;
+}
+
+async function resolved(model: CandidateModel): Promise<Model & ModelFacts> {
   if (typeof model !== 'string' && 'call' in model) return model;
   const { createModelCatalog, standInFor } = await import('../models/model-catalog.js');
   const [name, entries] = typeof model === 'string' ? [model, {}] : [MODEL, { [MODEL]: model }];

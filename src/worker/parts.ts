@@ -1,6 +1,12 @@
 import { setMaxListeners } from 'node:events';
 import { Context } from '@temporalio/activity';
-import { Runtime, type Worker, type WorkerOptions as SdkWorkerOptions } from '@temporalio/worker';
+import {
+  DefaultLogger,
+  type Logger,
+  Runtime,
+  type Worker,
+  type WorkerOptions as SdkWorkerOptions,
+} from '@temporalio/worker';
 import { createDefinitionCache } from '../activities/activity-context.js';
 import { createActivities } from '../activities/create-activities.js';
 import { budgetedModels, unpricedText } from '../activities/model/budgeted-models.js';
@@ -69,7 +75,12 @@ export function createWorkerParts(
   const { agents: definitions, models = {} } = config;
   // This runs before anything is created that could log a secret.
   const requests = mergeRequestOptions(config, options);
-  checkRules(withCalled(definitions), { config: config.rules, worker: options.rules });
+  const isAlone = options.rates === false;
+  checkRules(withCalled(definitions), {
+    given: { config: config.rules, worker: options.rules },
+    // Temporal's runtime would keep a process without a worker alive, and take its first SIGTERM.
+    logger: () => (isAlone ? new DefaultLogger('WARN') : Runtime.instance().logger),
+  });
   const named = collectSecretNames({ ...config, ...requests });
   learnSecrets({ env, names: [...named, ...(options.secrets ?? [])] });
   const stopping = new AbortController();
@@ -88,7 +99,6 @@ export function createWorkerParts(
     builtIn: [readResultTool(blobs)],
   });
   const known = createModelCatalog(models, env);
-  const isAlone = options.rates === false;
   const budgets = isAlone ? [] : budgetsOf(config, keyring?.ids);
   const budgeted = budgetedModels(isAlone ? known : pacedModels(known, models), budgets);
   const modelCatalog = budgeted.catalog;
@@ -190,18 +200,23 @@ function warnOfNoise({ name }: McpServer, text: string): void {
  */
 function checkRules(
   agents: readonly Agent[],
-  given: Readonly<Record<'config' | 'worker', RequestOptions['rules']>>,
+  {
+    given,
+    logger,
+  }: {
+    readonly given: Readonly<Record<'config' | 'worker', RequestOptions['rules']>>;
+    readonly logger: () => Logger;
+  },
 ): void {
   const own = agents.map((agent) => [`agent "${agent.name}"`, [agent], agent.rules] as const);
   const shared = Object.entries(given).map(([owner, rules]) => [owner, agents, rules] as const);
   for (const [owner, on, rules] of [...shared, ...own]) {
     assertRuleNames(rules, on, owner);
     const { warnings, unchecked } = rulesOn(on, rules);
-    const { logger } = Runtime.instance();
-    for (const text of warnings) logger.warn(redactMessage(`${owner}: ${text}`));
+    for (const text of warnings) logger().warn(redactMessage(`${owner}: ${text}`));
     // It is the case at each start with an MCP server, and nothing is wrong.
     for (const text of unchecked) {
-      logger.info(redactMessage(`${owner}: ${text}; perdure doctor checks it`));
+      logger().info(redactMessage(`${owner}: ${text}; perdure doctor checks it`));
     }
   }
 }

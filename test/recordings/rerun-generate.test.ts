@@ -1,13 +1,19 @@
-import { beforeAll, expect, test } from 'vitest';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { defineGraph } from '../../src/graphs/define-graph.js';
-import { ModelError } from '../../src/models/model.js';
+import { type Model, ModelError } from '../../src/models/model.js';
+import { evaluate } from '../../src/recordings/evaluate.js';
+import { writeRecording } from '../../src/recordings/recording-files.js';
 import { rerun } from '../../src/recordings/rerun.js';
 import { cancelRun, replyText, scriptedModel } from '../../src/testing.js';
 import { playAndRecord, useSourceBundle } from '../support/memory.js';
 import type { NodeContext } from '../../src/tools/tool.js';
 
 beforeAll(useSourceBundle);
+afterEach(() => vi.unstubAllEnvs());
 
 const long = 'long '.repeat(1_000);
 
@@ -129,4 +135,42 @@ test('a function that was canceled while it asked is canceled again', async () =
   const { divergence, outcome } = await rerun(recording, { agent });
   expect(divergence?.text).toBeUndefined();
   expect(outcome).toMatchObject({ status: 'cancelled' });
+});
+
+describe('a candidate that fails in the function of a node', () => {
+  const kinds = ['credentials', 'model', 'quota', 'bad_request', 'retry', 'request'] as const;
+  test.for(kinds)('ends the rerun soon with its error, of the kind %s', async (kind) => {
+    let calls = 0;
+    const failing: Model = {
+      async call() {
+        calls += 1;
+        const details = { kind, type: 'refused' };
+        return await Promise.reject(new ModelError('no such model', details));
+      },
+    };
+    const failed = rerun(await record(), { agent: writer(), model: failing });
+    await expect(failed).rejects.toThrow('no such model');
+    expect(calls).toBeLessThanOrEqual(100);
+  });
+});
+
+test('a model without a key is rejected before anything is started', async () => {
+  const recording = await record();
+  const keys = ['OPENAI_API_KEY', 'OPENAI_BASE_URL', 'ANTHROPIC_API_KEY', 'ANTHROPIC_BASE_URL'];
+  for (const key of keys) vi.stubEnv(key, '');
+  let hasRun = false;
+  const agent = writing('writer', async () => {
+    hasRun = true;
+    return await Promise.resolve('');
+  });
+  await expect(rerun(recording, { agent, model: 'nope' })).rejects.toThrow('No model provider');
+  const claude = rerun(recording, { agent, model: 'claude-nope' });
+  await expect(claude).rejects.toThrow('No key for the model "claude-nope": set ANTHROPIC_API_KEY');
+  expect(hasRun).toBe(false);
+  const folder = await mkdtemp(join(tmpdir(), 'evaluate-'));
+  await writeRecording(join(folder, 'one.json'), recording);
+  const evaluated = evaluate(folder, { agents: [agent], model: 'nope' });
+  await expect(evaluated).rejects.toThrow('No model provider');
+  expect(hasRun).toBe(false);
+  await rm(folder, { recursive: true });
 });

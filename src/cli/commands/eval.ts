@@ -4,6 +4,7 @@ import { isObject } from '../../core/text/json.js';
 import { meantModel } from '../../models/known-models.js';
 import { createModelCatalog, standInFor } from '../../models/model-catalog.js';
 import { type Model, ModelError } from '../../models/model.js';
+import { assertCallable } from '../../models/uncallable.js';
 import {
   type EvalProgress,
   type EvaluatedCase,
@@ -119,7 +120,10 @@ function caseInCommand(context: CliContext, one: EvaluatedCase): EvaluatedCase {
   return { ...one, candidates };
 }
 
-/** Returns the model of a configuration, or of a provider, that is called in place of the recorded one. */
+/**
+ * Returns the model of a configuration, or of a provider, that is called in place of the recorded one. Rejects
+ * with a `UsageError` for a name that is a mistake, and for a model without a key.
+ */
 export async function candidateModel(context: CliContext, name: string): Promise<Model> {
   const { models = {} } = await context.config();
   const meant = meantModel(name, Object.keys(models));
@@ -131,7 +135,7 @@ export async function candidateModel(context: CliContext, name: string): Promise
   const catalog = createModelCatalog(models, context.env);
   const model = standInFor(catalog.resolve(name));
   const lack = catalog.knows(name) ? '' : ' (no entry in `models` of the configuration)';
-  return {
+  const candidate: Model = {
     ...model,
     async call(request, how) {
       try {
@@ -143,6 +147,11 @@ export async function candidateModel(context: CliContext, name: string): Promise
       }
     },
   };
+  await assertCallable(candidate).catch((error: unknown) => {
+    if (!(error instanceof ModelError)) throw error;
+    throw new UsageError(error.message, { cause: error });
+  });
+  return candidate;
 }
 
 async function scorersIn(

@@ -1,6 +1,7 @@
 import { learnSecrets } from '../../secrets/known.js';
 import type { ModelCapabilities } from '../known-models.js';
 import { type Model, ModelError, type ModelRequest } from '../model.js';
+import { uncallableModel } from '../uncallable.js';
 import {
   type BaseUrl,
   PLACEHOLDER_KEY,
@@ -188,13 +189,11 @@ export function toModelName(name: string): string {
 }
 
 function withoutKey(apiKeyEnv: string): Model {
-  return {
-    async call({ model }, { signal }) {
-      signal.throwIfAborted();
-      throw new ModelError(`No key for the model "${model}": set ${apiKeyEnv}.`, {
+  return uncallableModel(
+    ({ model }) =>
+      new ModelError(`No key for the model${model && ` "${model}"`}: set ${apiKeyEnv}.`, {
         kind: 'credentials',
         type: 'no_credentials',
-      });
-    },
-  };
+      }),
+  );
 }

@@ -7,6 +7,7 @@ import {
   getCapabilities,
 } from '../known-models.js';
 import { type Model, ModelError } from '../model.js';
+import { uncallableModel } from '../uncallable.js';
 import type { WireApi } from '../wire/api.js';
 import {
   type BaseUrl,
@@ -141,17 +142,13 @@ function createModelWithoutProvider(
   apiKeyEnv: string,
   localServers: readonly LocalServer[] | undefined,
 ): Model {
-  return {
-    async call(_request, { signal }) {
-      signal.throwIfAborted();
-      const found = await findLocalServer(localServers);
-      signal.throwIfAborted();
-      const hint =
-        found === null ? '' : ` ${found.name} answers here: OPENAI_BASE_URL=${found.baseUrl}`;
-      throw new ModelError(
-        `No model provider is set: set ${apiKeyEnv}, or OPENAI_BASE_URL for a server that speaks OpenAI's API.${hint}`,
-        { kind: 'credentials', type: 'no_credentials' },
-      );
-    },
-  };
+  return uncallableModel(async () => {
+    const found = await findLocalServer(localServers);
+    const hint =
+      found === null ? '' : ` ${found.name} answers here: OPENAI_BASE_URL=${found.baseUrl}`;
+    return new ModelError(
+      `No model provider is set: set ${apiKeyEnv}, or OPENAI_BASE_URL for a server that speaks OpenAI's API.${hint}`,
+      { kind: 'credentials', type: 'no_credentials' },
+    );
+  });
 }
