@@ -157,12 +157,12 @@ describe('the commands call the model that they are given', () => {
     const [config, junit] = [join(home, 'perdure.config.ts'), join(home, 'junit.xml')];
     await writeFile(config, CONFIG);
     await writeFile(junit, '<testsuites>of yesterday</testsuites>');
-    const options = { folder: home, model: 'tiny', junit };
+    const options = { folder: home, model: 'demo', junit };
     await expect(runInProcess(evaluation, options, { home, config })).rejects.toThrow(
       'folder: expected recordings',
     );
     const xml = await readFile(junit, 'utf8');
-    expect(xml).toContain('<testsuite name="perdure eval tiny" tests="1" failures="0" errors="1"');
+    expect(xml).toContain('<testsuite name="perdure eval demo" tests="1" failures="0" errors="1"');
     expect(xml).toContain('<error message="not finished');
     await rm(home, { recursive: true });
   });
