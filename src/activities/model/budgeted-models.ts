@@ -11,6 +11,7 @@ import type { ModelCatalog, ResolvedModel } from '../../models/model-catalog.js'
 import { type Model, ModelError, type ModelRequest, estimateUsage } from '../../models/model.js';
 import { settleLease, takeLease } from '../../updates/shared-limits.js';
 import { toRunIds } from '../attempt.js';
+import { checkedReply } from './checked-reply.js';
 import { BudgetHolder, type BudgetOffice, type Settle } from './budget-holder.js';
 import { readUsage } from './record-reply.js';
 
@@ -84,7 +85,7 @@ function spending({ model, name, price }: ResolvedModel, applying: Applying): Mo
           const { signal } = callContext;
           open.push({ budget, settle: await holder.enter({ need, since, signal }, office) });
         }
-        const reply = await model.call(request, callContext);
+        const reply = checkedReply(await model.call(request, callContext), request);
         used = readUsage(reply, request);
         longestReply = Math.max(longestReply, used.outputTokens);
         return reply;

@@ -34,6 +34,7 @@ import { openArtifacts } from '../tool/tool-result.js';
 import type { LiveAttempt } from '../../live/attempts.js';
 import { callForClass } from './answer-formats.js';
 import type { AttemptMemory } from './attempt-memory.js';
+import { checkedModel } from './checked-reply.js';
 import { type DecideCallOptions, openDecideCalls } from './decide-calls.js';
 import { modelAt } from './fallback.js';
 
@@ -147,7 +148,8 @@ export async function callProvider(
   const { prompt, input, request } = providerCall;
   const { definition } = prompt.pinned;
   const chosen = chooseModel(deps, context, providerCall);
-  const { model, name } = chosen;
+  const { name } = chosen;
+  const model = checkedModel(chosen.model);
   const { output, decide } = definition;
   const named = { ...request, model: name };
   const isStep = input.compact === undefined;
@@ -203,7 +205,7 @@ function chooseModel(
     const about = { definition, model: own, input, request, content: deps.captureContent === true };
     // The author's code gets the model's original reply.
     const { span: _, ...reply } = await observeModelCall(context, about, async () =>
-      redactReply(await own.model.call(request, { signal })),
+      redactReply(await checkedModel(own.model).call(request, { signal })),
     );
     return reply;
   };

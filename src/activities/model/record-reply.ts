@@ -17,7 +17,12 @@ import {
   parseCallsInContent,
   parseMarkedCalls,
 } from '../../models/calls-in-markup.js';
-import { type ModelReply, type ModelRequest, estimateUsage } from '../../models/model.js';
+import {
+  type ModelReply,
+  type ModelRequest,
+  type ModelUsage,
+  estimateUsage,
+} from '../../models/model.js';
 import { extractJson } from '../../output/extract-json.js';
 import type { BlobStore } from '../../storage/blob-store.js';
 import { type PinnedAgent, planNode } from '../activity-context.js';
@@ -319,12 +324,9 @@ async function readCalls(
 /** Reads the usage of a reply. A custom model may report anything, so only whole numbers count. */
 export function readUsage(reply: ModelReply, request: ModelRequest): ReplyUsage {
   const { usage } = reply;
-  const counts = usage && [usage.inputTokens, usage.outputTokens, usage.cachedTokens];
-  if (!counts?.every((count) => Number.isInteger(count) && count >= 0)) {
-    return { ...estimateUsage(request, reply), estimated: true };
-  }
-  const [inputTokens = 0, outputTokens = 0, cachedTokens = 0] = counts;
-  const { reasoningTokens = 0, cacheWriteTokens = 0, costUsd = -1 } = usage ?? {};
+  if (!isUsage(usage)) return { ...estimateUsage(request, reply), estimated: true };
+  const { inputTokens, outputTokens, cachedTokens } = usage;
+  const { reasoningTokens = 0, cacheWriteTokens = 0, costUsd = -1 } = usage;
   const hasWritten = isCounted(cacheWriteTokens) && cacheWriteTokens <= inputTokens - cachedTokens;
   return {
     inputTokens,
@@ -333,8 +335,15 @@ export function readUsage(reply: ModelReply, request: ModelRequest): ReplyUsage 
     ...(hasWritten && { cacheWriteTokens }),
     ...(isCounted(reasoningTokens) && { reasoningTokens }),
     ...(Number.isFinite(costUsd) && costUsd >= 0 && { costUsd }),
-    ...(usage?.estimated === true && { estimated: true }),
+    ...(usage.estimated === true && { estimated: true }),
   };
+}
+
+/** Whether a usage has all its counts. */
+function isUsage(usage: unknown): usage is ModelUsage {
+  if (!isObject(usage)) return false;
+  const counts = [usage['inputTokens'], usage['outputTokens'], usage['cachedTokens']];
+  return counts.every((count) => Number.isInteger(count) && Number(count) >= 0);
 }
 
 function isCounted(count: number): boolean {

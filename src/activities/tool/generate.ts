@@ -35,6 +35,7 @@ import {
   toDetails,
   type AttemptMemory,
 } from '../model/attempt-memory.js';
+import { checkedModel } from '../model/checked-reply.js';
 import { redactReply, type LiveReply, openLiveReply } from '../model/call-provider.js';
 import {
   BudgetError,
@@ -167,7 +168,7 @@ async function callModel(
   const content = deps.captureContent === true;
   const about = { definition, model, input, request: named, content };
   const { span: _, ...reply } = await observeModelCall(context, about, async () =>
-    redactReply(await model.model.call(named, stream)),
+    redactReply(await checkedModel(model.model).call(named, stream)),
   );
   return reply;
 }
