@@ -17,8 +17,6 @@ import type { AttemptReport, Outcome } from '../core/transcript/outcome.js';
 import { type CallPair, callPairs } from '../core/transcript/transcript.js';
 import { type Archive, ArchiveError, type BlobStore } from '../storage/blob-store.js';
 import { likelyMeant } from '../validation/near-names.js';
-import { createStepEmitter } from './emit-steps.js';
-import type { DurableStep } from './durable-steps.js';
 import type { HistoryEvent } from './history-event.js';
 import { reportsByTurn } from './reader/attempts.js';
 import { type EndedTurnOf, type Projection, createProjector } from './projection.js';
@@ -48,7 +46,7 @@ export interface RunTranscript extends TranscriptPage {
   readonly decisions?: readonly RecordedDecision[];
 }
 
-type TranscriptRequest = TranscriptRange & { readonly archive: Archive };
+export type TranscriptRequest = TranscriptRange & { readonly archive: Archive };
 
 /**
  * Reads the messages of a run through all its segments, from the server and, for deleted segments,
@@ -104,65 +102,6 @@ export async function readCalls(
   // A result follows its call, so it may be outside the range.
   const { messages } = await readTranscript(client, run, request);
   return callPairs(messages).filter(({ n }) => n < to);
-}
-
-/** The types of steps that show a run in its graph. */
-const NODE_STEPS = [
-  'node-begun',
-  'node-ended',
-  'node-replied',
-  'items-ended',
-  'action-changed',
-] as const satisfies readonly DurableStep['type'][];
-
-type NodeStep = Extract<DurableStep, { type: (typeof NODE_STEPS)[number] }>;
-
-/**
- * A step of a run in its graph, and its place in the transcript: before the message with the number
- * `before`. `at`: Unix time in ms, by the server.
- */
-export type PlacedNodeStep = NodeStep & { readonly before: number; readonly at: number };
-
-/**
- * Reads the steps of a run in its graph through all its segments, oldest first, from the server and
- * from the archive. Returns none for a run of an agent. Needs no worker.
- */
-export async function readNodeSteps(
-  client: Client,
-  run: RunReading,
-  { archive, from = 0, to = Infinity }: TranscriptRequest,
-): Promise<readonly PlacedNodeStep[]> {
-  if (run.view.state?.graph === undefined) return [];
-  let steps = placedSteps(run);
-  let runId = previousRunId(run.events);
-  while (runId !== '') {
-    const segment = await readSegment(client, { id: run.id, runId, archive }).catch(asMissing);
-    if (segment === null) break;
-    steps = [...placedSteps({ ...segment, runId }), ...steps];
-    runId = segment.previousRunId;
-  }
-  return steps.filter(({ before }) => before >= from && before <= to);
-}
-
-/** Returns the steps of one segment in its graph. */
-function placedSteps({
-  runId,
-  events,
-}: Pick<RunReading, 'runId' | 'events'>): readonly PlacedNodeStep[] {
-  const [started] = events;
-  const carried = started?.type === 'started' ? readBegun(started)?.before?.state : undefined;
-  let before = carried?.transcript.next ?? 0;
-  const emit = createStepEmitter(runId);
-  return events.flatMap((event) =>
-    emit(event).flatMap((step) => {
-      if ('message' in step && typeof step.message === 'object') before = step.message.n + 1;
-      return isNodeStep(step) ? [{ ...step, before, at: event.at }] : [];
-    }),
-  );
-}
-
-function isNodeStep(step: DurableStep): step is NodeStep {
-  return NODE_STEPS.some((type) => type === step.type);
 }
 
 /** Adds the run's own messages, newest segment first. */
@@ -288,7 +227,7 @@ function findVisit(
 }
 
 /** Treats messages in an archive that is down as missing. */
-function asMissing(error: unknown): null {
+export function asMissing(error: unknown): null {
   if (error instanceof ArchiveError) return null;
   throw error;
 }

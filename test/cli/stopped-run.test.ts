@@ -5,6 +5,7 @@ import { limits } from '../../src/cli/commands/limits.js';
 import { attach, fork } from '../../src/cli/commands/run.js';
 import { send } from '../../src/cli/commands/send.js';
 import { status } from '../../src/cli/commands/status.js';
+import { transcript } from '../../src/cli/commands/transcript.js';
 import type { Command } from '../../src/cli/context.js';
 import { defineGraph } from '../../src/graphs/define-graph.js';
 import { replyCall, replyText } from '../../src/testing/replies.js';
@@ -161,7 +162,26 @@ test('the status of a run whose node has failed names the fork that begins there
     /fork run-\S+ --node book.* begin at the node that failed, in a new run, after a fix/,
   );
   isFixed = true;
-  const forked = await does(fork, { run: id, message: [], node: { node: 'book' }, wait: true });
+  const other = `fork-${id}`;
+  const at = { run: id, id: other, message: [], node: { node: 'book' }, wait: true };
+  const forked = await does(fork, at);
   expect(forked.stdout).toBe('booked a table');
   expect(forked.stderr).not.toContain('--node');
+  // The copied message comes first, and the answer of the turn without a message of its own comes last.
+  const read = await does(transcript, { id: other });
+  const lines = read.stdout.split('\n').filter((line) => /^(#|node|graph| )/.test(line));
+  expect(lines).toEqual([
+    expect.stringMatching(/^#0 user.* · turn 1 · /),
+    '  a table',
+    expect.stringMatching(/^node book · begins · /),
+    expect.stringMatching(/^node book · .*done · /),
+    expect.stringMatching(/^graph · answer of turn 1 · /),
+    '  booked a table',
+  ]);
+  // The answer to a message is a message, and is shown once.
+  const again = await rig.start({ agent: 'failing', message: 'a hall' });
+  await again.result();
+  const own = await does(transcript, { id: again.workflowId });
+  expect(own.stdout.match(/booked a hall/g)).toHaveLength(1);
+  expect(own.stdout).not.toContain('answer of turn');
 });

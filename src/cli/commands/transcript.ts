@@ -4,10 +4,9 @@ import { actorOf } from '../../core/input/turn-context.js';
 import { type Message, isSide } from '../../core/transcript/messages.js';
 import { callPairs } from '../../core/transcript/transcript.js';
 import type { RunReading } from '../../history/read-run.js';
+import { type PlacedNodeStep, readNodeSteps } from '../../history/placed-node-steps.js';
 import {
-  type PlacedNodeStep,
   type RunTranscript,
-  readNodeSteps,
   readTranscript,
   readTurns,
   withFullText,

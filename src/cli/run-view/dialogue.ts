@@ -15,7 +15,8 @@ import { NO_MODEL } from '../../core/definition/definition.js';
 import { itemsText } from '../../core/graph/items.js';
 import type { ActionProgress } from '../../core/run/details.js';
 import { printable } from '../../core/text/text.js';
-import type { PlacedNodeStep, TurnRecord } from '../../history/run-transcript.js';
+import type { PlacedNodeStep } from '../../history/placed-node-steps.js';
+import type { TurnRecord } from '../../history/run-transcript.js';
 import {
   type Palette,
   formatCount,
@@ -116,6 +117,11 @@ function nodeStepLines(step: PlacedNodeStep, paint: Palette): readonly string[] 
     case 'node-replied':
       return [
         `${paint.bold(`node ${visible(step.node)}`)} · reply of model ${visible(step.model)} · ${time}`,
+        ...indented(printable(step.text).split('\n')),
+      ];
+    case 'turn-answered':
+      return [
+        `${paint.bold(`graph · answer of turn ${step.turn}`)} · ${time}`,
         ...indented(printable(step.text).split('\n')),
       ];
     case 'action-changed': {
