@@ -278,11 +278,16 @@ const WITHIN_MS = 30_000;
 const MAX_MESSAGE_ID_CHARACTERS = 200;
 
 /** Sends a message to a run. The message has its own id, so the activity can be retried. */
-async function askRun({ to, id, message, start }: SendMessageInput): Promise<AskReceipt> {
+async function askRun({ to, id, message, by, start }: SendMessageInput): Promise<AskReceipt> {
   const { client, info } = Context.current();
   // No person sends it, so it decides nothing.
   const answers = false;
-  const ask = { message, answers, id: id.length > MAX_MESSAGE_ID_CHARACTERS ? sha256Hex(id) : id };
+  const ask = {
+    message,
+    answers,
+    id: id.length > MAX_MESSAGE_ID_CHARACTERS ? sha256Hex(id) : id,
+    ...(by !== undefined && { by }),
+  };
   try {
     const { turn, duplicate } = await (start === undefined
       ? askWorker(client, to, ask, { within: WITHIN_MS })

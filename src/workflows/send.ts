@@ -12,6 +12,8 @@ export interface SendInput {
   /** Id of an open run. */
   readonly to: string;
   readonly message: string;
+  /** Who sends the message, unverified. Default: unknown. */
+  readonly by?: string;
   /**
    * Input of the run to start if there is none with that id; it must be open and have no message.
    * Default: an unknown id is refused.
@@ -36,9 +38,15 @@ export async function send(input: unknown): Promise<AskReceipt> {
     throw ApplicationFailure.nonRetryable(problem, 'SendRefused');
   }
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked field by field above
-  const { to, message, start } = input as SendInput;
+  const { to, message, by, start } = input as SendInput;
   const id = workflowInfo().workflowId;
-  const receipt = await askRun({ to, id, message, ...(start && { start }) });
+  const receipt = await askRun({
+    to,
+    id,
+    message,
+    ...(by !== undefined && { by }),
+    ...(start && { start }),
+  });
   return checkedResult('askRun', isReceipt, receipt);
 }
 
@@ -46,9 +54,9 @@ function sendProblem(value: unknown): string | null {
   if (!isObject(value)) {
     return `input: expected an object, got ${show(value)}; give {"to": "run id", "message": "text"}`;
   }
-  const { to, message, start } = value;
+  const { to, message, by, start } = value;
   if (typeof to !== 'string' || to === '') return `to: expected the id of a run, got ${show(to)}`;
-  const problem = askProblem({ message });
+  const problem = askProblem({ message, ...(by !== undefined && { by }) });
   if (problem !== null || start === undefined) return problem;
   const parsed = parseRunInput(start);
   if (isProblem(parsed)) return `start.${parsed.problem}`;

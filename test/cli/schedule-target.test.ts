@@ -63,13 +63,14 @@ describe('a schedule that sends to a run', () => {
     );
   });
 
-  test('update removes the recorded name together with the agent', async () => {
+  test('update keeps the recorded name of the sender without the agent', async () => {
     const id = `schedule-${randomUUID()}`;
     created.push(id);
     const words = ['schedule', 'create', id, 'hello', '--to', `none-${id}`, '--agent', 'files'];
-    await perdureWith(ofFiles, ...words, '--every', '2h', '--paused');
+    await perdureWith(ofFiles, ...words, '--by', 'ann', '--every', '2h', '--paused');
     await perdure('schedule', 'update', id, '--without', 'agent');
-    expect(await client.schedule.describe(id)).toMatchObject({ to: `none-${id}`, agent: null });
+    const described = { to: `none-${id}`, agent: null, settings: { by: 'ann' } };
+    expect(await client.schedule.describe(id)).toMatchObject(described);
     await perdureWith(ofFiles, 'schedule', 'update', id, '--agent', 'files', '--tag', 'x');
     await expect(perdure('schedule', 'update', id, '--without', 'agent')).rejects.toThrow(
       '--tag: expected only with',

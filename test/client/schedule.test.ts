@@ -244,7 +244,7 @@ describe('a schedule that sends to an open run', () => {
   test('starts the run with its first message and sends it one message per firing', async () => {
     await work();
     const to = `open-${randomUUID()}`;
-    const id = await create({ to, agent: 'clerk', cron: '0 * * * *' });
+    const id = await create({ to, agent: 'clerk', cron: '0 * * * *', by: 'ann' });
     const hours = { from: '2026-01-01T00:30:00Z', to: '2026-01-01T02:30:00Z' };
     await client.schedule.backfill(id, hours);
     const sent = await firings(id, 2);
@@ -257,6 +257,7 @@ describe('a schedule that sends to an open run', () => {
     const { messages } = await client.transcript(to);
     const asked = messages.filter(({ role }) => role === 'user');
     expect(asked.map((message) => message.role === 'user' && message.id)).toEqual(sent);
+    expect(asked).toMatchObject([{ by: 'ann' }, { by: 'ann' }]);
     await client.close(to);
     await client.result(to);
     await client.schedule.trigger(id);
@@ -269,7 +270,7 @@ describe('a schedule that sends to an open run', () => {
   test('without an agent sends only to an existing run', async () => {
     await work();
     const to = `open-${randomUUID()}`;
-    const id = await create({ to });
+    const id = await create({ to, by: 'ann' });
     await client.schedule.trigger(id);
     const [firing] = await firings(id, 1);
     await expect(rig.client.workflow.getHandle(firing ?? '').result()).rejects.toMatchObject({
@@ -281,7 +282,11 @@ describe('a schedule that sends to an open run', () => {
     await client.schedule.trigger(id);
     await firings(id, 2);
     expect(await client.result(to, {})).toMatchObject({ answer: 'done: the report' });
-    expect(await client.schedule.describe(id)).toMatchObject({ to, agent: null });
+    const settings = { by: 'ann' };
+    expect(await client.schedule.describe(id)).toMatchObject({ to, agent: null, settings });
+    const { messages } = await client.transcript(to);
+    expect(messages[0]).toMatchObject({ role: 'user', by: 'ann' });
+    expect(messages[0]).not.toHaveProperty('door');
     await client.close(to);
   });
 });

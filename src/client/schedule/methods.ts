@@ -60,8 +60,6 @@ export function changedOptions(
   const merged = {
     ...present,
     ...((cron ?? every) != null && { cron: undefined, every: undefined }),
-    // The name of whoever starts the runs. It is recorded with the agent, even when no one passed it.
-    ...(changes.agent === null && { by: undefined }),
     ...Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined)),
     id: present.id,
   };

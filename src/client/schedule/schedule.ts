@@ -82,9 +82,7 @@ export function createSchedules(client: Client, place: SchedulePlace): Schedules
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the run checks the arguments
       const options = given as ScheduleOptions;
       await assertAgent(client, place, options);
-      // Without an agent, a firing sends to a run that was started elsewhere.
-      const starts = options.agent !== undefined && by !== undefined;
-      await create(client, { ...(starts && { by }), ...options }, taskQueue);
+      await create(client, { ...(by !== undefined && { by }), ...options }, taskQueue);
     },
     async list() {
       const rows: ScheduleRow[] = [];

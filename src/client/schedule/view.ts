@@ -282,19 +282,21 @@ export function scheduleAction(
       ...shares,
     };
   }
-  if (agent === undefined && Object.keys(settings).length > 0) {
-    const [first] = Object.keys(settings);
+  const { by, ...others } = settings;
+  const [first] = Object.keys(others);
+  if (agent === undefined && first !== undefined) {
     throw new InputError(
       `${first}: expected only with "agent", because it applies to a run that is started; add the agent of run ${visible(to)}, or remove it`,
     );
   }
-  const problem = askProblem({ message });
+  const sender = by === undefined ? {} : { by };
+  const problem = askProblem({ message, ...sender });
   if (problem !== null) throw new InputError(problem);
   const start =
     agent === undefined
       ? null
       : sharedBy(client, createRunInput(agent, { ...settings, open: true })).input;
-  const input: SendInput = { to, message, ...(start && { start }) };
+  const input: SendInput = { to, message, ...sender, ...(start && { start }) };
   const staticSummary = workflowSummary(`to ${visible(to)}: ${visible(message)}`);
   return { ...common, workflowType: 'send', args: [input], staticSummary };
 }
@@ -306,12 +308,13 @@ type FiringOptions = RunSettings &
 /** Returns the options that made this input of a firing's workflow. */
 export function firingOptions(input: unknown): FiringOptions {
   if (!isObject(input)) return { message: '' };
-  const { to } = input;
+  const { to, by } = input;
   const run = to === undefined ? input : input['start'];
   return {
     message: textField(input, 'message'),
     ...(typeof to === 'string' && { to }),
     ...(isObject(run) && { agent: textField(run, 'agent'), ...settingsOf(run) }),
+    ...(to !== undefined && typeof by === 'string' && { by }),
   };
 }
 

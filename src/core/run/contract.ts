@@ -226,6 +226,8 @@ export interface SendMessageInput {
   /** The id of the message. */
   readonly id: string;
   readonly message: string;
+  /** Who sends it, unverified; absent if unknown. */
+  readonly by?: string;
   /** The run to start if it does not exist. */
   readonly start?: RunInput;
 }
