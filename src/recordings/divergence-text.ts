@@ -1,3 +1,4 @@
+import { listInLine } from '../core/state/summaries.js';
 import { toolText } from '../core/state/turn-definition.js';
 import { type Json, type JsonObject, isObject, parseJson } from '../core/text/json.js';
 import { headOf, show, tailOf, visibleJson } from '../core/text/text.js';
@@ -46,7 +47,8 @@ function wordsOf(message: Json): { readonly by: string; readonly words: string }
   const { role, text } = message;
   if (typeof text !== 'string') return null;
   const failure = role === 'tool' ? failureOf({ text }) : null;
-  if (failure !== null) return { by: 'the result ', words: `${failure.type}: ${failure.message}` };
+  if (failure !== null)
+    return { by: 'the result ', words: `${failure.type}: ${listInLine(failure.message)}` };
   return {
     by: role === 'tool' ? 'the result ' : role === 'user' ? 'the message ' : '',
     words: text,

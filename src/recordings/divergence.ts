@@ -1,5 +1,5 @@
 import { distance } from 'fastest-levenshtein';
-import { visible } from '../core/state/summaries.js';
+import { listInLine, visible } from '../core/state/summaries.js';
 import { isUndoNote } from '../core/state/undo.js';
 import { type Json, canonicalJson, isObject } from '../core/text/json.js';
 import { failureOf } from '../core/transcript/call-result.js';
@@ -89,7 +89,7 @@ function describe({ kind, actual, recorded, nearest }: Omit<Divergence, 'text'>)
       return saidText(actual, recorded);
     case 'outcome':
       if (isObject(actual) && typeof actual['error'] === 'string')
-        return `failed: ${visible(actual['error'])}; recorded ${valueText(recorded)}`;
+        return `failed: ${visible(listInLine(actual['error']))}; recorded ${valueText(recorded)}`;
       return `ended as ${valueText(actual)}; recorded ${valueText(recorded)}`;
   }
 }

@@ -1,3 +1,4 @@
+import { listInLine } from '../core/state/summaries.js';
 import { InputError } from '../core/errors.js';
 import { failureOf as callFailure } from '../core/transcript/call-result.js';
 import { isObject } from '../core/text/json.js';
@@ -313,7 +314,7 @@ function failedCalls(messages: readonly CheckedMessage[]): readonly string[] {
       callId === undefined ? null : callFailure({ text, ...(ok !== undefined && { ok }) });
     if (call === undefined || failure === null) return [];
     return [
-      `  ${call.name} ${call.arguments}: ${failure.type}: ${headOf(failure.message.replaceAll('\n', ' '), REASON)}`,
+      `  ${call.name} ${call.arguments}: ${failure.type}: ${headOf(listInLine(failure.message).replaceAll('\n', ' '), REASON)}`,
     ];
   });
   return lines.length === 0 ? [] : [`failed or not executed:\n${lines.join('\n')}`];

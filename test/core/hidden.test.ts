@@ -9,7 +9,7 @@ import {
   withoutHidden,
   show,
 } from '../../src/core/text/text.js';
-import { visible } from '../../src/core/state/summaries.js';
+import { visible, visibleMessage } from '../../src/core/state/summaries.js';
 import { anyCharacter } from '../support/any-string.js';
 
 const tag = (text: string): string =>
@@ -145,4 +145,13 @@ describe('arguments that a person approves', () => {
   test.each(['a b', 'é', 'Việt', 'हिन्दी', '日本語'])('leave %j as it is', (text) => {
     expect(escapeArguments(JSON.stringify(text))).toBe(JSON.stringify(text));
   });
+});
+
+test('a list of problems has no bullets in one line', () => {
+  const problems =
+    'no answer fits: The answer is not valid:\n- age: missing\n- name: expected string';
+  expect(visibleMessage(problems)).toBe(
+    'no answer fits: The answer is not valid: age: missing; name: expected string',
+  );
+  expect(visibleMessage('a - b')).toBe('a - b');
 });

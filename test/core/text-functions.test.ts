@@ -24,7 +24,12 @@ import {
 } from '../../src/core/text/text.js';
 import { escapeMarkdown, eventSummary, inertMarkdown } from '../../src/core/run/details.js';
 import { repairText } from '../../src/core/run/on-reply.js';
-import { callSummary, visible } from '../../src/core/state/summaries.js';
+import {
+  callSummary,
+  listInLine,
+  visible,
+  visibleMessage,
+} from '../../src/core/state/summaries.js';
 import { hasHidden, stripHidden } from '../../src/mcp/listed-tool.js';
 import { parseCallsInContent } from '../../src/models/calls-in-markup.js';
 import { nextMove } from '../../src/models/demo/model.js';
@@ -201,6 +206,8 @@ const FUNCTIONS: Readonly<Record<string, (text: string) => unknown>> = {
   inertMarkdown,
   eventSummary,
   visible,
+  visibleMessage,
+  listInLine,
   failureOf: (text) =>
     failureOf({ ok: false, text: `[note]\n{"error":{"type":"a","message":"${text}` }),
   callSummary: (text) => callSummary({ id: 'c', name: text, arguments: text } as never),

@@ -20,6 +20,12 @@ const SAID: readonly (readonly [string, Json, Json, string])[] = [
     'has the result "invalid_arguments: euros: expected number, got \\"two\\""; recorded the result "paid"',
   ],
   [
+    'a failed call with several problems',
+    { role: 'tool', text: failed('The arguments of pay are not valid:\n- order: a\n- euros: b') },
+    { role: 'tool', text: 'paid' },
+    'has the result "invalid_arguments: The arguments of pay are not valid: order: a; euros: b"; recorded the result "paid"',
+  ],
+  [
     'a long text',
     { role: 'assistant', text: long('Paid.') },
     { role: 'assistant', text: long('Refused.') },

@@ -1,5 +1,5 @@
 import type { Agent } from '../../agents/agent.js';
-import { visible } from '../../core/state/summaries.js';
+import { listInLine, visible } from '../../core/state/summaries.js';
 import { printable } from '../../core/text/text.js';
 import type { Divergence } from '../../recordings/divergence.js';
 import type { Model } from '../../models/model.js';
@@ -94,6 +94,11 @@ async function rerunFile(
     // The row has the name of the file, with which some errors begin.
     const own = `${visible(file)}: `;
     const rest = message.startsWith(own) ? message.slice(own.length) : message;
-    return { file, ok: false, divergence: null, error: printable(rest).replaceAll('\n', ' ') };
+    return {
+      file,
+      ok: false,
+      divergence: null,
+      error: printable(listInLine(rest)).replaceAll('\n', ' '),
+    };
   }
 }

@@ -8,7 +8,7 @@ import type { RunReading } from '../../history/read-run.js';
 import { waitingFor } from '../../history/projection.js';
 import { isOpenStatus, statusName, type RunStatus } from '../../core/state/status.js';
 import { isChecking, shownReason, statusText, withReason } from '../../core/state/status-text.js';
-import { visible, visibleMessage, actorText } from '../../core/state/summaries.js';
+import { listInLine, visible, visibleMessage, actorText } from '../../core/state/summaries.js';
 import { stepOfLimit } from '../../core/state/turn-definition.js';
 import { headOf, printable } from '../../core/text/text.js';
 import { runMs, startOfRun } from '../../history/run-time.js';
@@ -279,7 +279,9 @@ function undoLines({ status: { undoable = [] }, now }: StatusView): readonly str
       visible(shown),
       undoWord(state) ??
         (until > now ? `possible for ${formatSpan(until - now)}` : 'no longer possible'),
-      request === undefined ? visible(message ?? '') : `waits for request ${visible(request)}`,
+      request === undefined
+        ? visible(listInLine(message ?? ''))
+        : `waits for request ${visible(request)}`,
     ]),
   );
 }

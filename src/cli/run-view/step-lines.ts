@@ -11,6 +11,7 @@ import {
   formatBytes,
   visible,
   visibleMessage,
+  listInLine,
 } from '../../core/state/summaries.js';
 import { type JsonObject, isObject, textField } from '../../core/text/json.js';
 import { shorten } from '../../core/text/text.js';
@@ -175,7 +176,7 @@ export function actionLine(
   if (state !== 'done' && state !== 'failed') return null;
   const skipped = state === 'failed' && isSkipped({ message });
   const reason = skipped ? message.slice(SKIPPED.length) : message;
-  const why = reason === '' ? '' : ` · ${visible(shorten(reason, MAX_MESSAGE))}`;
+  const why = reason === '' ? '' : ` · ${reasonText(reason)}`;
   const end = state === 'failed' ? paint.red(`${skipped ? 'skipped' : 'failed'}${why}`) : state;
   return `${paint.bold(`action ${visible(id)}`)} · ${visible(shown || tool)} · ${end}`;
 }
@@ -185,7 +186,7 @@ function undoLine(
   { call, tool, state, message = '' }: Extract<DurableStep, { type: 'undo-changed' }>,
   paint: Palette,
 ): string {
-  const why = message === '' ? '' : `: ${visible(shorten(message, MAX_MESSAGE))}`;
+  const why = message === '' ? '' : `: ${reasonText(message)}`;
   const end = state === 'failed' ? paint.red(`failed${why}`) : `${state}${why}`;
   return `${paint.bold(`undo of ${visible(call)}`)} · ${visible(tool)} · ${end}`;
 }
@@ -204,7 +205,7 @@ function itemParts(
   paint: Palette,
 ): readonly string[] {
   const reasons = errors.map(({ item, message }) =>
-    paint.red(`item ${item}: ${visible(shorten(message, MAX_MESSAGE))}`),
+    paint.red(`item ${item}: ${reasonText(message)}`),
   );
   const failed = total - done;
   const more = failed - errors.length;
@@ -315,8 +316,12 @@ function bytesOf({ blob, text }: ToolMessage | UserMessage): number {
 function failureLine(result: ToolMessage): string | null {
   const failure = failureOf(result);
   if (failure === null) return null;
-  const message = shorten(failure.message, MAX_MESSAGE);
-  return visible(message === '' ? failure.type : `${failure.type}: ${message}`);
+  return reasonText([failure.type, failure.message].filter((part) => part !== '').join(': '));
+}
+
+/** Returns why something failed in one line, shortened. */
+function reasonText(message: string): string {
+  return visible(shorten(listInLine(message), MAX_MESSAGE));
 }
 
 /**
@@ -357,7 +362,7 @@ function engineLine(state: RunState | null, { text }: UserMessage, paint: Palett
 function refusedLine(text: string): string {
   const [, attempt = '', rest = text] =
     /^Your answer was not accepted \(attempt (\d+ of \d+)\)\.\n\n(.*)$/s.exec(text) ?? [];
-  const [problem = ''] = rest.split('\n\n');
+  const problem = listInLine(rest.split('\n\n')[0] ?? '');
   return visible(`answer refused${attempt === '' ? '' : `, attempt ${attempt}`}: ${problem}`);
 }
 

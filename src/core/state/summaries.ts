@@ -77,7 +77,12 @@ export function visible(text: string): string {
  * Returns a message as one line, like `visible`, but with its end, which may say how to fix the problem.
  */
 export function visibleMessage(text: string): string {
-  return printable(problemText(text)).replaceAll(/[\n\t]/g, ' ');
+  return printable(problemText(listInLine(text))).replaceAll(/[\n\t]/g, ' ');
+}
+
+/** Returns a text with a list of problems, such as that of a validation, in one line: `not valid: a; b`. */
+export function listInLine(text: string): string {
+  return text.replaceAll(':\n- ', ': ').replaceAll('\n- ', '; ');
 }
 
 /**
