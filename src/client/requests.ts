@@ -1,8 +1,9 @@
 import type { Client, WorkflowExecutionInfo } from '@temporalio/client';
 import { SearchAttributeType, defineSearchAttributeKey } from '@temporalio/common';
+import { decidersProblem } from '../core/definition/rules.js';
 import { InputError, NoRunError, UnreadableError } from '../core/errors.js';
 import { commandLine } from '../core/requests/commands.js';
-import { requestMemo } from '../core/requests/open-requests.js';
+import { requestMemo } from '../core/requests/request-memo.js';
 import type { RunStatus } from '../core/state/status.js';
 import { visible, actorText } from '../core/state/summaries.js';
 import { isObject, textField } from '../core/text/json.js';
@@ -29,6 +30,8 @@ export interface OpenRequest extends Pick<
   readonly agent: string | null;
   /** For people: at most 300 characters; of a plan, its actions in at most 900. */
   readonly shown: string;
+  /** Who may decide, as in `Request`. Absent: anyone, or the run was begun by an earlier version. */
+  readonly deciders?: Request['deciders'];
 }
 
 /** The open requests in a memo. */
@@ -55,7 +58,7 @@ export function memoRequests(
 
 function readOne(value: unknown, of: Pick<OpenRequest, 'run' | 'agent'>): OpenRequest | null {
   if (!isObject(value)) return null;
-  const { kind, expiresAt = null, raisedAt, tool, checking } = value;
+  const { kind, expiresAt = null, raisedAt, tool, checking, deciders } = value;
   const [id, digest] = [textField(value, 'id'), textField(value, 'digest')];
   if (id === '' || !/^[0-9a-f]{64}$/.test(digest) || !isKind(kind)) return null;
   if (!isTime(raisedAt) || !(expiresAt === null || isTime(expiresAt))) return null;
@@ -69,6 +72,7 @@ function readOne(value: unknown, of: Pick<OpenRequest, 'run' | 'agent'>): OpenRe
     raisedAt,
     expiresAt,
     fix: textField(value, 'fix'),
+    ...(isDeciders(deciders) && { deciders }),
   };
   return checking === true ? beingChecked(request) : request;
 }
@@ -81,6 +85,11 @@ export function beingChecked(request: OpenRequest): OpenRequest {
 
 function isKind(value: unknown): value is RequestKind {
   return typeof value === 'string' && Object.hasOwn(OFFERED, value);
+}
+
+function isDeciders(value: unknown): value is Request['deciders'] {
+  if (!Array.isArray(value) || value.length === 0) return false;
+  return value.every((one) => one !== undefined && decidersProblem(one, 'deciders') === null);
 }
 
 function isTime(value: unknown): value is number {

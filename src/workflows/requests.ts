@@ -6,7 +6,9 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import { findTool } from '../core/calls/batch.js';
-import { askingWork, openRequest, stateMemo } from '../core/requests/open-requests.js';
+import { askingWork, openRequest } from '../core/requests/open-requests.js';
+import { withFixOfDecider } from '../core/requests/refusal.js';
+import { stateMemo } from '../core/requests/request-memo.js';
 import type { CheckDecisionInput, RunFunctionInput } from '../core/run/contract.js';
 import { nextWorkStep } from '../core/run/next-action.js';
 import { callSummary } from '../core/state/summaries.js';
@@ -96,9 +98,11 @@ function startExpiryTimer(run: RunContext): void {
 function notify(run: RunContext, id: string): void {
   const { config, turn } = run.state;
   if (!config.decisions?.notify) return;
-  const request = openRequest(run.state, { id, run: workflowInfo().workflowId });
+  const { workflowId } = workflowInfo();
+  const request = openRequest(run.state, { id, run: workflowId });
   if (request === undefined) return;
-  const { arguments: _, argumentsBlob: __, parsed: ___, parsedBlob: ____, ...shown } = request;
+  const named = config.revised ? withFixOfDecider(run.state, request, workflowId) : request;
+  const { arguments: _, argumentsBlob: __, parsed: ___, parsedBlob: ____, ...shown } = named;
   const input = { request: shown, agent: config.definition.name, turn: turn.number };
   notifyRequest(input).then(
     () =>

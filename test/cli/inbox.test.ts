@@ -136,6 +136,21 @@ describe('the inbox', () => {
     await kept.handle.terminate();
   });
 
+  test('names in JSON who may decide, with commands that are not refused', async () => {
+    const own = await waiting('Oslo', { agent: GUARDED, by: osUser() });
+    const other = await waiting('Rome', { agent: GUARDED, by: 'ann' });
+    await vi.waitFor(async () => {
+      const { stdout } = await perdure(inbox, { agent: GUARDED }, { json: true });
+      const found = JSON.parse(stdout) as readonly { run: string; fix: string }[];
+      const of = (id: string) => found.find(({ run }) => run === id);
+      expect(of(own.id)?.fix).toMatch(/ approve .* r1 .*--by NAME$/);
+      expect(of(own.id)).toMatchObject({ deciders: ['not_requester'] });
+      expect(of(other.id)?.fix).toMatch(/ approve /);
+      expect(of(other.id)?.fix).not.toContain('--by');
+    }, WITHIN);
+    await Promise.all([own.handle.cancel(), other.handle.cancel()]);
+  });
+
   test('is empty for an agent without requests', async () => {
     const { stdout, stderr } = await perdure(inbox, { agent: `none-${randomUUID()}` });
     expect({ stdout, stderr }).toMatchObject({ stdout: '' });

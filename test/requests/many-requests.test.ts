@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { newDecisionProblem } from '../../src/core/requests/refusal.js';
-import { openRequests, stateMemo } from '../../src/core/requests/open-requests.js';
+import { openRequests } from '../../src/core/requests/open-requests.js';
+import { stateMemo } from '../../src/core/requests/request-memo.js';
 import { shownStatus } from '../../src/core/run/status.js';
 import type { RunState } from '../../src/core/state/state.js';
 import { replied } from '../support/facts.js';

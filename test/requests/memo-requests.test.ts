@@ -43,6 +43,19 @@ describe('the requests in a memo', () => {
     ]);
   });
 
+  test('have those who may decide, if they are some', () => {
+    const deciders = [['ann', 'bob'], 'not_requester'] as const;
+    const memo = {
+      requests: [
+        { ...entry, deciders },
+        ...[[], 'ann', [7], [undefined], [[]]].map((odd) => ({ ...entry, deciders: odd })),
+      ],
+    };
+    const [named, ...others] = memoRequests(memo, of).requests;
+    expect(named).toEqual({ ...of, ...entry, deciders });
+    for (const other of others) expect(other).toEqual({ ...of, ...entry });
+  });
+
   test.each([
     undefined,
     {},

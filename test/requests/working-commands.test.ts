@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { openRequests } from '../../src/core/requests/open-requests.js';
+import { stateMemo } from '../../src/core/requests/request-memo.js';
 import { runStatus } from '../../src/core/run/status.js';
 import type { RunState } from '../../src/core/state/state.js';
 import type { RaisedRequest } from '../../src/core/transcript/request.js';
@@ -45,6 +46,18 @@ describe('a status names only commands that would work now', () => {
       expect(found.fix).toMatch(/^perdure approve run r1 --digest \w{12} --by NAME$/);
       expect(found.message).toBe(`a rule; decide: ${found.fix}`);
     }
+  });
+
+  test('also in the memo of the run, whose reader is unknown', () => {
+    const state = asking({ deciders: [['ann', 'bob']] });
+    const memoOf = (revised: object) =>
+      stateMemo({ ...state, config: { ...state.config, ...revised } }, 'run').requests;
+    const [now] = memoOf({ revised: true });
+    expect(now?.fix).toMatch(/^perdure approve run r1 --digest \w{12} --by NAME$/);
+    expect(now).toMatchObject({ deciders: [['ann', 'bob']] });
+    const [before] = memoOf({ revised: undefined });
+    expect(before?.fix).not.toContain('--by');
+    expect(before).not.toHaveProperty('deciders');
   });
 
   test('none after the request has expired, though no worker has noticed', () => {

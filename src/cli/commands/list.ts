@@ -33,6 +33,7 @@ import {
   columnsOf,
   inboxLines,
   ownFixes,
+  ownListed,
   readable,
   shownRequest,
 } from '../requests/show-request.js';
@@ -273,8 +274,10 @@ async function listAll(context: CliContext, agent: string | undefined): Promise<
   const requests = listed
     .filter(({ run, id }) => !canceled.has(run) && !decided.get(run)?.ids.has(id))
     .map((one) => (checking.get(one.run)?.checked.has(one.id) ? beingChecked(one) : one));
-  if (context.options.json) context.out(JSON.stringify(runnableFixes(context, requests)));
-  else if (requests.length === 0) {
+  if (context.options.json) {
+    const fixed = await ownListed(client, requests);
+    context.out(JSON.stringify(runnableFixes(context, fixed)));
+  } else if (requests.length === 0) {
     if (unreadable.length === 0) {
       context.note(
         `No ${canceled.size + decided.size > 0 ? 'other ' : ''}run is waiting for a decision.`,

@@ -1,3 +1,4 @@
+import type { Client } from '@temporalio/client';
 import { type OpenRequest, withArguments } from '../../client/requests.js';
 import { decidingCommands } from '../../core/requests/commands.js';
 import {
@@ -12,6 +13,7 @@ import type { RunStatus } from '../../core/state/status.js';
 import { recordedName } from '../../core/state/summaries.js';
 import type { DecisionKind, Request } from '../../core/transcript/request.js';
 import type { Projection } from '../../history/projection.js';
+import { readRun } from '../../history/read-run.js';
 import { BlobError } from '../../storage/blob-store.js';
 import type { CliContext } from '../context.js';
 import { formatAgo, formatSpan, oneLine, wrapped, wrappedCommand } from '../format/format.js';
@@ -60,6 +62,32 @@ export function ownFixes(
   if (state === null) return requests;
   const reader = { run, by: osUser(), now: Date.now() };
   return requests.map((request) => withFixFor(state, request, reader));
+}
+
+/** The most runs of which a list reads who may decide, and at once. */
+const [MAX_READ, AT_ONCE] = [200, 8];
+
+/**
+ * Does the same for the requests of a list. Where rules name who may decide, only the run knows whether the user
+ * of this program may; a request that cannot be read has `--by NAME`.
+ */
+export async function ownListed(
+  client: Client,
+  requests: readonly OpenRequest[],
+): Promise<readonly OpenRequest[]> {
+  const named = requests.filter((one) => one.deciders !== undefined && one.checking !== true);
+  const runs = [...new Set(named.map(({ run }) => run))].slice(0, MAX_READ);
+  const fixes = new Map<string, string>();
+  for (let from = 0; from < runs.length; from += AT_ONCE) {
+    await Promise.all(
+      runs.slice(from, from + AT_ONCE).map(async (id) => {
+        const run = await readRun(client, id).catch(() => null);
+        const own = run === null ? [] : ownFixes(run, viewedRequests(run.view, id));
+        for (const { digest, fix } of own) fixes.set(digest, fix);
+      }),
+    );
+  }
+  return requests.map((one) => ({ ...one, fix: fixes.get(one.digest) ?? one.fix }));
 }
 
 /** How a request is shown. */

@@ -15,13 +15,7 @@ import {
   type ServerAsk,
 } from '../transcript/request.js';
 import { fixFor } from './commands.js';
-import {
-  presentRequest,
-  limitText,
-  printedLine,
-  questionOf,
-  textOfRequest,
-} from './presentation.js';
+import { limitText, printedLine, questionOf, textOfRequest } from './presentation.js';
 import { limitOf } from './raise-requests.js';
 import { askOf } from './server-ask.js';
 
@@ -245,70 +239,4 @@ export function openRequest(
 ): Request | undefined {
   const work = askingWork(state).find(({ request }) => request.id === id);
   return work && toRequest(state, work, run);
-}
-
-/** The memo's entry for each request of a waiting run, so an inbox needs only one query. */
-interface RequestNote {
-  readonly id: string;
-  readonly kind: Request['kind'];
-  readonly tool?: string;
-  readonly digest: string;
-  /** At most 300 characters; of a plan, and of what an MCP server asks, at most 900. */
-  readonly shown: string;
-  /** Unix time in ms. */
-  readonly raisedAt: number;
-  /** Unix time in ms; null: never. */
-  readonly expiresAt: number | null;
-  /** The command that decides. */
-  readonly fix: string;
-  /** A decision was made and is being checked on a worker. */
-  readonly checking?: true;
-}
-
-/** The field of the memo. */
-interface RequestMemo {
-  readonly requests: readonly RequestNote[];
-  /** The total number of open requests, if the memo does not have all of them. */
-  readonly requestsTotal?: number;
-}
-
-const MAX_NOTES = 20;
-
-/** Returns the memo of a run with open requests. `run`: its workflow id, for the commands. */
-export function stateMemo(state: RunState, run: string): RequestMemo {
-  const asking = askingWork(state);
-  const shown = asking.slice(0, MAX_NOTES).map((work) => toRequest(state, work, run));
-  const { requests, ...more } = requestMemo(shown, asking.length);
-  if (state.config.revised) return { requests, ...more };
-  // The memo of a run that an earlier version began does not change when a check begins or ends.
-  return { requests: requests.map(withoutCheck), ...more };
-}
-
-function withoutCheck(note: RequestNote): RequestNote {
-  const { checking: _, ...rest } = note;
-  return rest;
-}
-
-/**
- * Returns the memo's entries for the open requests, oldest first, as far as they fit. `total`: their number, if
- * `requests` has only those that fit.
- */
-export function requestMemo(requests: readonly Request[], total = requests.length): RequestMemo {
-  const notes = requests.slice(0, MAX_NOTES).map(requestNote);
-  return { requests: notes, ...(total > notes.length && { requestsTotal: total }) };
-}
-
-function requestNote(request: Request): RequestNote {
-  const { id, kind, tool, digest, raisedAt, expiresAt, fix, checking } = request;
-  return {
-    id,
-    kind,
-    ...(tool !== undefined && { tool }),
-    digest,
-    shown: presentRequest(request).notice,
-    raisedAt,
-    expiresAt,
-    fix,
-    ...(checking && { checking }),
-  };
 }

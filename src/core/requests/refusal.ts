@@ -26,7 +26,7 @@ import {
   type RefusalReason,
   type Request,
 } from '../transcript/request.js';
-import { type DecidingName, SHOWN_DIGITS, WHOLE_DIGEST, withFixNow } from './commands.js';
+import { type DecidingName, SHOWN_DIGITS, WHOLE_DIGEST, fixFor, withFixNow } from './commands.js';
 import { askingWork, openRequest } from './open-requests.js';
 import { fieldNames } from './server-ask.js';
 
@@ -171,10 +171,23 @@ export function withFixFor(
   request: Request,
   { run, by, now }: Reader & { readonly run: string },
 ): Request {
-  const { name } = standingOf(state, request, by ?? '');
-  const isOpenToAll = request.deciders.length === 0;
-  const unknown = by === undefined && !isOpenToAll && name === 'own' ? 'other' : name;
-  return withFixNow(run, request, { now, name: unknown });
+  const name = by === undefined ? unknownName(state, request) : standingOf(state, request, by).name;
+  return withFixNow(run, request, { now, name });
+}
+
+/**
+ * Returns a request whose `fix` has `--by NAME` where only some people may decide, since its reader is unknown.
+ * It does not depend on the time. `run`: the run's workflow id.
+ */
+export function withFixOfDecider(state: RunState, request: Request, run: string): Request {
+  const name = unknownName(state, request);
+  return { ...request, fix: fixFor(run, request, request.decisions, name) };
+}
+
+/** Whose name a command for an unknown reader gives. */
+function unknownName(state: RunState, request: Request): DecidingName {
+  const { name } = standingOf(state, request, '');
+  return request.deciders.length > 0 && name === 'own' ? 'other' : name;
 }
 
 /**

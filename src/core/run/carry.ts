@@ -1,6 +1,7 @@
 import { utf8ToBytes } from '@noble/hashes/utils.js';
 import { mayRefuse } from '../definition/graph-definition.js';
-import { askingWork, stateMemo } from '../requests/open-requests.js';
+import { askingWork } from '../requests/open-requests.js';
+import { stateMemo } from '../requests/request-memo.js';
 import { isKeptVerbatim } from '../rules/compaction.js';
 import { offloadedPlaces } from '../rules/documents.js';
 import { withTurn } from '../state/change.js';
