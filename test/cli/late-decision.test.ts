@@ -1,11 +1,15 @@
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import type { Command } from '../../src/cli/context.js';
+import type { Command, GlobalOptions } from '../../src/cli/context.js';
+import { deny } from '../../src/cli/commands/approve.js';
 import { withWorker } from '../../src/cli/hosting/with-worker.js';
 import { requireOpenRun } from '../../src/cli/open-run.js';
-import { replyText } from '../../src/testing/replies.js';
+import { replyCall, replyText } from '../../src/testing/replies.js';
 import { scriptedModel } from '../../src/testing/script.js';
+import { defineTool } from '../../src/tools/define-tool.js';
 import { pauseRun } from '../../src/updates/decide.js';
+import { submitDecision } from '../../src/cli/requests/decide.js';
 import { untilStatus } from '../support/conversation.js';
 import { runInProcess } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';
@@ -13,8 +17,22 @@ import { createRig, type Rig } from '../support/rig.js';
 let rig: Rig;
 beforeAll(async () => {
   rig = await createRig();
+  const pay = defineTool({
+    name: 'pay',
+    description: 'pays',
+    input: z.object({}),
+    effect: 'once',
+    approval: 'always',
+    execute: () => 'paid',
+  });
   const agent = defineAgent({ name: 'a', instructions: 'x', model: 'm' });
-  await rig.worker([agent], { models: { m: scriptedModel([replyText('one')]) } });
+  const payer = defineAgent({ name: 'payer', instructions: 'x', model: 'p', tools: [pay] });
+  await rig.worker([agent, payer], {
+    models: {
+      m: scriptedModel([replyText('one')]),
+      p: scriptedModel([replyCall('pay'), replyText('done')]),
+    },
+  });
 });
 afterAll(async () => await rig.close());
 
@@ -41,4 +59,31 @@ test('a command whose run ends before the decision arrives says how it has ended
   await expect(running).rejects.toThrow(
     new RegExp(`^run ${id} has ended: cancelled, .* ago\\. See: .* status ${id} `),
   );
+});
+
+/** Runs a command beside the worker of this file. */
+async function perdure<Options>(command: Command<Options>, options: Options, how?: GlobalOptions) {
+  const { home, taskQueue } = rig;
+  const place = { address: inject('temporalAddress'), home, taskQueue };
+  return await runInProcess(command, options, { ...place, ...how });
+}
+
+test('whoever comes second is shown what was decided', async () => {
+  const handle = await rig.start({ agent: 'payer', message: 'x' });
+  const { workflowId: id } = handle;
+  await untilStatus(handle, 'waiting_decision');
+  const second: Command<object> = {
+    run: async (context) => {
+      const first = { id, request: 'r1', by: 'bob' };
+      const check = async (): Promise<void> => {
+        await perdure(deny, first);
+      };
+      const what = { as: 'deny', command: 'deny', check } as const;
+      return await submitDecision(context, { ...first, by: 'ann', ...what });
+    },
+  };
+  await expect(perdure(second, {})).rejects.toThrow(
+    /^the decision about request r1 is refused \(decided\): r1 .*\(deny, by bob\)\. See: .* status run-/,
+  );
+  expect((await rig.end(handle)).outcome.status).toBe('completed');
 });

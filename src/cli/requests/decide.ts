@@ -280,6 +280,9 @@ async function isChecked(
   );
 }
 
+/** The reasons of a refusal after which the request is not open. */
+const CLOSED: readonly RefusalReason[] = ['decided', 'expired', 'unknown_request', 'run_ended'];
+
 async function send(
   context: CliContext,
   { opened, request }: OpenedRequest,
@@ -290,7 +293,9 @@ async function send(
     return await resolveRequests(client, run.id, decision);
   } catch (error) {
     if (!RefusedError.isInstance(error) || error.reason === null) throw error;
-    const see = await nextCommandFor(context, run, ['inbox', run.id]);
+    // The run has no such request any more, and its status says who decided what.
+    const shows = CLOSED.includes(error.reason) ? 'status' : 'inbox';
+    const see = await nextCommandFor(context, run, [shows, run.id]);
     const why = error.message.replace(/^by: /, '--by: ').replace(/^request: /, '');
     const hints = [
       ...(error.reason === 'not_a_decider' && ownStanding(run, request).name !== 'none'

@@ -47,7 +47,8 @@ export function stateMemo(state: RunState, run: string): RequestMemo {
 }
 
 /** Returns an entry as an earlier version records it: it does not change when a check begins or ends. */
-function asBefore({ checking: _, deciders: __, ...rest }: RequestNote): RequestNote {
+function asBefore(note: RequestNote): RequestNote {
+  const { checking: _, deciders: __, ...rest } = note;
   return rest;
 }
 
