@@ -3,7 +3,7 @@ import { withCalled } from '../agents/agent-definition.js';
 import { agentProblem, servedAgentProblem, unknownAgent } from '../client/fork-run.js';
 import { storedId, unknownIdHint } from '../client/run-ids.js';
 import { toRunStatus } from '../client/status.js';
-import { NoRunError, NoServerError } from '../core/errors.js';
+import { NoRunError, NoServerError, RefusedError } from '../core/errors.js';
 import { statusText } from '../core/state/status-text.js';
 import { visible } from '../core/state/summaries.js';
 import { nextTarget } from '../history/follow-history.js';
@@ -119,6 +119,25 @@ export async function requireOpen(
   throw new CommandError(
     'run_ended',
     `run ${visible(id)} has ended: ${how}, ${when}.${about} See: ${see}`,
+  );
+}
+
+/**
+ * Throws a `RefusedError` if a cancel of the run is requested, which it carries out first. `what`: the command
+ * that would have no effect. One that resumes may let a run end that is blocked.
+ */
+export async function requireNotCanceled(
+  context: CliContext,
+  { run }: OpenedRun,
+  what: string,
+): Promise<void> {
+  const { cancelRequested, state, blocked } = run.view;
+  const isEnding = state?.ending === 'cancelled';
+  if (!cancelRequested && !isEnding) return;
+  if (what === 'resume' && isEnding && blocked.size > 0) return;
+  const see = await nextCommandFor(context, run, ['status', run.id]);
+  throw new RefusedError(
+    `run ${visible(run.id)} is being canceled, and ends when a worker carries that out; ${what} would have no effect. See: ${see}`,
   );
 }
 

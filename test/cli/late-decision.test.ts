@@ -3,6 +3,10 @@ import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { Command, GlobalOptions } from '../../src/cli/context.js';
 import { deny } from '../../src/cli/commands/approve.js';
+import { limits } from '../../src/cli/commands/limits.js';
+import { close, pause, resume } from '../../src/cli/commands/pause.js';
+import { send } from '../../src/cli/commands/send.js';
+import { undo } from '../../src/cli/commands/undo.js';
 import { withWorker } from '../../src/cli/hosting/with-worker.js';
 import { requireOpenRun } from '../../src/cli/open-run.js';
 import { replyCall, replyText } from '../../src/testing/replies.js';
@@ -86,4 +90,31 @@ test('whoever comes second is shown what was decided', async () => {
     /^the decision about request r1 is refused \(decided\): r1 .*\(deny, by bob\)\. See: .* status run-/,
   );
   expect((await rig.end(handle)).outcome.status).toBe('completed');
+});
+
+test('a run that is being canceled accepts nothing more, and no command says that it does', async () => {
+  const handle = await rig.start({ agent: 'a', message: 'x', open: true });
+  const { workflowId: id } = handle;
+  await untilStatus(handle, 'waiting_message');
+  await rig.stopWorkers();
+  await handle.cancel();
+  const commands: readonly (readonly [string, () => Promise<unknown>])[] = [
+    ['pause', async () => await perdure(pause, { id })],
+    ['resume', async () => await perdure(resume, { id })],
+    ['close', async () => await perdure(close, { id })],
+    ['limits', async () => await perdure(limits, { id, limit: { steps: 9 } })],
+    ['undo', async () => await perdure(undo, { id })],
+    [
+      'a message',
+      async () => await perdure(send, { id, message: ['more'], wait: false, detach: true }),
+    ],
+  ];
+  for (const [what, run] of commands) {
+    await expect(run(), what).rejects.toThrow(
+      new RegExp(
+        `^run ${id} is being canceled, and ends when a worker carries that out; ${what} would have no effect\\. See: .* status `,
+      ),
+    );
+  }
+  await handle.terminate();
 });

@@ -24,7 +24,13 @@ import {
 import { withWorker } from '../hosting/with-worker.js';
 import { deciderName } from '../input/option-parsers.js';
 import { withOptions } from '../input/options.js';
-import { type OpenedRun, requireOpenRun, requireWorker, startHint } from '../open-run.js';
+import {
+  type OpenedRun,
+  requireNotCanceled,
+  requireOpenRun,
+  requireWorker,
+  startHint,
+} from '../open-run.js';
 import { hasMessages, nextCommandFor, nextCommandOf } from '../reports/next-command.js';
 import { openLines, reportEnd, reportOpen, reportTurn } from '../reports/report-run.js';
 import { viewedRequests } from '../requests/show-request.js';
@@ -186,6 +192,7 @@ async function cancelCurrentTurn(
 ): Promise<ExitCode> {
   const { client, run } = opened;
   const { id, runId } = run;
+  await requireNotCanceled(context, opened, 'cancel --turn');
   await requireTurn(context, opened);
   await requireWorker(context, opened, 'cancel --turn');
   const under = run.view.state?.turn;
@@ -251,6 +258,7 @@ export const close: Command<{ readonly id: string; readonly by?: string }> = {
         `id: expected an open run, got ${visible(id)}, a task run, which ends with its turn; follow it with: ${follow}; or cancel it with: ${end}`,
       );
     }
+    await requireNotCanceled(context, opened, 'close');
     const wasClosing = run.view.state?.ending === 'closed';
     const isIdle = nextTarget(run.view) === null && run.view.state?.paused !== true;
     const send = async (): Promise<Arrival | null> => {

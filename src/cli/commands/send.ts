@@ -32,7 +32,7 @@ import {
 import { awaitWorker, withHostedWorker } from '../hosting/with-worker.js';
 import { checkDigestForm, denyingCommand } from '../requests/decide.js';
 import { viewedRequests } from '../requests/show-request.js';
-import { requireOpenRun, startHint, type OpenedRun } from '../open-run.js';
+import { requireNotCanceled, requireOpenRun, startHint, type OpenedRun } from '../open-run.js';
 import { nextCommandAbout, nextCommandFor } from '../reports/next-command.js';
 import { followAndReport, type FollowOptions } from '../run-view/follow-and-report.js';
 
@@ -91,6 +91,7 @@ export const send: Command<SendOptions> = {
     const message = askOf(options, await attachedFiles(context, options.attach, options.id));
     const files = await artifactFiles(options.artifact);
     const opened = await requireOpenRun(context, options.id);
+    await requireNotCanceled(context, opened, 'a message');
     const ask = {
       ...message,
       ...(await ownArtifacts(context, opened.run.id, files)),

@@ -23,6 +23,7 @@ import { withOptions } from '../input/options.js';
 import {
   type OpenedRun,
   agentLack,
+  requireNotCanceled,
   requireOpenRun,
   requireWorker,
   undoingTools,
@@ -57,6 +58,7 @@ export const undo: Command<UndoOptions> = {
       'An ended run undoes nothing; start one with --open to keep its calls undoable.',
     );
     const { id } = opened.run;
+    await requireNotCanceled(context, opened, 'undo');
     await requireUndoable(opened, call);
     if (!(await isHosted(context, opened, call))) {
       await requireWorker(context, opened, 'undo', { follows: false });

@@ -12,6 +12,7 @@ import { osUser } from '../input/option-parsers.js';
 import {
   type OpenedRun,
   agentLack,
+  requireNotCanceled,
   requireOpenRun,
   requireWorker,
   startHint,
@@ -27,7 +28,7 @@ import { lackedRuns } from './lacked-runs.js';
  * If the run then makes no progress until a worker starts, notes that, or calls `left` with the
  * sentence that says how to start one, for a command that says itself what happens next.
  *
- * Throws within seconds if a run without a worker has not loaded its agent, which only a full
+ * Throws if a cancel of the run is requested, and within seconds if a run without a worker has not loaded its agent, which only a full
  * worker can do.
  */
 export async function withWorker<T>(
@@ -44,6 +45,7 @@ export async function withWorker<T>(
     readonly left?: (start: string) => void;
   },
 ): Promise<T> {
+  await requireNotCanceled(context, opened, decision);
   const { view, taskQueue } = opened.run;
   if (view.state === null || !isLoaded(view.state)) {
     await requireWorker(context, opened, decision);
