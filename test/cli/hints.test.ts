@@ -162,7 +162,7 @@ describe('at a limit', () => {
     const shown = await statusOf(id);
     expect(shown).toContain('limit run.steps: 1 of 1 used');
     expect(shown).toContain(
-      'raise the limit by this amount, from the higher of used and allowed, and that of each turn, if it has one',
+      'raise the limit, and that of each turn if it has one, by this amount; what is used above the limit is added',
     );
     await follow(id, 'limits');
     const { outcome } = await desk.end(handle);

@@ -276,7 +276,7 @@ describe('calls of the catalog', () => {
       spent: { steps: 1, toolCalls: 0 },
     });
     expect(composeAnswer(state, 'steps')).toBe(
-      'Stopped: the limit "steps" was reached after 1 step(s).',
+      'Stopped: the limit "steps" was reached after 1 step.',
     );
   });
 

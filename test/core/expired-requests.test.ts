@@ -117,6 +117,17 @@ describe('a request about a limit', () => {
     }
   });
 
+  test('says that the next model call would not fit, if less than all is used', () => {
+    const limited = config({ onLimit: 'ask', limits: { run: { tokens: 20 } } });
+    const asked = afterNextAction(begun(limited), 7);
+    expect(requestOf(asked, 'limit')).toMatchObject({
+      shown: 'limit run.tokens: 0 of 20 used',
+      why: expect.stringMatching(
+        /^the next model call would not fit into the limit "run\.tokens": it needs at least \d+ tokens$/,
+      ),
+    });
+  });
+
   test('is followed by a request about another limit that is reached, too', () => {
     const set = update('setLimits', { steps: 3, tokens: 1 }, 'l', 9);
     const freed = afterNextAction(after(state, set), 11);

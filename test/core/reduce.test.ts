@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { apply, toEvents, record, type Run } from '../../src/core/interpret/loop.js';
 import { nextAction } from '../../src/core/run/next-action.js';
 import type { Outcome } from '../../src/core/transcript/outcome.js';
+import { composeAnswer } from '../../src/core/rules/documents.js';
 import { reduce } from '../../src/core/run/reduce.js';
 import { RECENT_CHARACTERS, type RunState } from '../../src/core/state/state.js';
 import {
@@ -213,13 +214,36 @@ describe('the end of a turn at a limit', () => {
 
   test('is composed, or fails and names the limit', () => {
     expect(end('answer')).toMatchObject({ status: 'stopped', reason: 'tokens' });
-    expect(end('answer')?.answer).toContain('the limit "tokens" was reached');
+    expect(end('answer')?.answer).toBe('Stopped: the limit "tokens" was reached after 0 steps.');
     expect(end('fail')).toMatchObject({
       status: 'failed',
       reason: 'limit',
       limit: 'tokens',
       error: 'tokens: the limit was reached, and this agent has onLimit "fail"',
     });
+  });
+
+  test('says that the next model call would not fit, if less than all is used', () => {
+    const limits = { tokens: 20, costUsd: 0.00001 };
+    const price = { input: 2, output: 4, cachedInput: 1 };
+    const state = begun({ ...config({ limits, onLimit: 'fail' }), price });
+    const errorAt = (reason: 'tokens' | 'costUsd', of = state): string | null | undefined =>
+      getOutcome(reduce(of, { type: 'turn-ended-at-limit', reason, at: 0 }))?.error;
+    const needed = state.transcript.tokens + 32;
+    expect(errorAt('tokens')).toBe(
+      `tokens: the next model call would not fit into the limit "tokens": it needs at least ${needed} tokens, and this agent has onLimit "fail"`,
+    );
+    expect(errorAt('costUsd')).toMatch(/limit "costUsd": it needs at least 0\.000\d+ USD, and/);
+    const free = { ...state, config: { ...state.config, price: null } };
+    expect(errorAt('costUsd', free)).toContain('since the price of the model is unknown');
+    const { revised: _, ...earlier } = state.config;
+    expect(errorAt('tokens', { ...state, config: earlier })).toContain('the limit was reached');
+    expect(composeAnswer(state, 'tokens')).toBe(
+      `Stopped after 0 steps: the next model call would not fit into the limit "tokens": it needs at least ${needed} tokens.`,
+    );
+    expect(composeAnswer({ ...state, config: earlier }, 'tokens')).toBe(
+      'Stopped: the limit "tokens" was reached after 0 step(s).',
+    );
   });
 
   test('and its closing drop a repair first', () => {

@@ -1,5 +1,6 @@
 import { LIMIT_NAMES, type LimitName, type LimitSet } from '../../core/definition/definition.js';
 import { limitAmount, limitWord } from '../../core/requests/limit-words.js';
+import { leftForCall } from '../../core/rules/limit-text.js';
 import { usedOf } from '../../core/rules/limits.js';
 import type { RunState } from '../../core/state/state.js';
 import { actorText } from '../../core/state/summaries.js';
@@ -35,7 +36,8 @@ export function limitLine(place: Place, run: StoppedRun, outcome: Outcome): stri
   const word = `${scope === 'run' ? 'run.' : ''}${limitWord(name)}`;
   const whole = scope === 'run' ? 'the whole run' : 'the turn';
   const amounts = `${limitAmount(name, used)} of ${limitAmount(name, limit)} used by ${whole}`;
-  return `limit ${word}: ${amounts}; ${sourceOf(view, state, reached)}. ${goOn(place, { id, state, isOver: isOver(view) }, reached)}`;
+  const short = leftForCall(state, name) === null ? '' : ', too little for the next model call';
+  return `limit ${word}: ${amounts}${short}; ${sourceOf(view, state, reached)}. ${goOn(place, { id, state, isOver: isOver(view) }, reached)}`;
 }
 
 function isOver({ ended, state }: Projection): boolean {

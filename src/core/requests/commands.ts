@@ -208,7 +208,7 @@ function commandFor(run: string, request: Decided, as: DecisionKind): RunCommand
           `${limitWords(limit ?? { name: 'steps' })}=${limit !== undefined && LIMITS[limit.name] === 'time' ? '10m' : 'N'}`,
           ...seen,
         ],
-        purpose: `raise the limit by this amount, from the higher of used and allowed${limit?.scope === 'run' ? ', and that of each turn, if it has one' : ''}`,
+        purpose: `raise the limit${limit?.scope === 'run' ? ', and that of each turn if it has one,' : ''} by this amount; what is used above the limit is added`,
       };
     case 'stop':
       return { words: resolve, purpose: 'keep the limit, and stop' };

@@ -8,13 +8,16 @@ import { type Json, canonicalJson, sha256Hex } from '../text/json.js';
 import type { ParsedArguments, ToolCall } from '../transcript/messages.js';
 import {
   type DecisionKind,
+  type LimitReached,
   type RecordedLimit,
   OFFERED,
   type Request,
   type RequestKind,
   type ServerAsk,
 } from '../transcript/request.js';
+import { leftForCall, reachedText } from '../rules/limit-text.js';
 import { fixFor } from './commands.js';
+import { limitWords } from './limit-words.js';
 import { limitText, printedLine, questionOf, textOfRequest } from './presentation.js';
 import { limitOf } from './raise-requests.js';
 import { askOf } from './server-ask.js';
@@ -58,7 +61,7 @@ export function toRequest(state: RunState, work: AskingWork, run: string): Reque
     digest,
     shown: limited.limit ? limitText(limited.limit) : textOfRequest(work, call, tool),
     ...(call?.summary !== undefined && { summary: printedLine(call.summary) }),
-    why,
+    why: limit === undefined ? why : limitWhy(state, limited.limit, why),
     ...requesterOf(state, work),
     raisedAt,
     expiresAt,
@@ -81,6 +84,13 @@ export function toRequest(state: RunState, work: AskingWork, run: string): Reque
     ...form,
     ...(work.proposal ? { checking: true } : refusedOf(state, id)),
   };
+}
+
+/** Returns why a request about a limit was raised. An earlier version sends another text in its notices. */
+function limitWhy(state: RunState, reached: LimitReached | undefined, why: string): string {
+  if (reached === undefined || !state.config.revised) return why;
+  if (leftForCall(state, reached.name) === null) return why;
+  return reachedText(state, reached.name, limitWords(reached));
 }
 
 /** Returns when a call was executed that an undo is about. The digest does not cover it. */

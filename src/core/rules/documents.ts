@@ -4,10 +4,12 @@ import type { RunState } from '../state/state.js';
 import { stepsOf } from '../state/turn-definition.js';
 import type { Places } from '../state/turn.js';
 import { sha256Hex } from '../text/json.js';
+import { formatCount } from '../text/text.js';
 import { isCatalogCall } from '../transcript/catalog.js';
 import type { BlobRef, Message } from '../transcript/messages.js';
 import { STOP_REASONS, type StopReason } from '../transcript/outcome.js';
 import { type Transcript, chunkedLength } from '../transcript/transcript.js';
+import { leftForCall, reachedText } from './limit-text.js';
 
 /** A document that an agent's `retrieve` has found, as the history records it. */
 export interface RetrievedDocument {
@@ -172,10 +174,19 @@ export function composeAnswer(state: RunState, reason: StopReason): string {
   const results = own
     .filter((message) => message.role === 'tool' && !lists.has(message.callId))
     .slice(-RESULTS);
-  const parts = [`Stopped: ${describeStop(reason)} after ${stepsOf(state)} step(s).`];
+  const parts = [`Stopped${stopText(state, reason)}`];
   if (lastText !== undefined) parts.push(`Last text: ${cut(lastText.text, TEXT_CHARACTERS)}`);
   for (const result of results) parts.push(`Result: ${cut(result.text, RESULT_CHARACTERS)}`);
   return parts.join('\n\n');
+}
+
+/** Returns what follows `Stopped`. An earlier version has recorded another one. */
+function stopText(state: RunState, reason: StopReason): string {
+  if (!state.config.revised) return `: ${describeStop(reason)} after ${stepsOf(state)} step(s).`;
+  const steps = formatCount(stepsOf(state), 'step');
+  return leftForCall(state, reason) === null
+    ? `: ${describeStop(reason)} after ${steps}.`
+    : ` after ${steps}: ${reachedText(state, reason)}.`;
 }
 
 /** Returns the reason of a stop in words. */

@@ -234,6 +234,18 @@ function outputAllowances(state: RunState, extraTokens: number): readonly Allowa
   );
 }
 
+/**
+ * Returns an estimate of the least that the next model call needs of a budget: its input, and the least useful
+ * output. Null if no price is known.
+ */
+export function leastNeeded(state: RunState, name: BudgetName): number | null {
+  const { tokens } = state.transcript;
+  if (name === 'tokens') return tokens + MIN_OUTPUT_TOKENS;
+  const price = state.config.highestPrice ?? state.config.price;
+  if (price === null) return null;
+  return (tokens * price.input + MIN_OUTPUT_TOKENS * price.output) / 1e6;
+}
+
 function scopesOf(state: RunState): readonly (readonly [LimitSet, Spent])[] {
   return [
     [state.config.limits.turn, state.turn.spent],

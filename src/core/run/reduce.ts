@@ -14,6 +14,7 @@ import { misfitProblem, promptText } from '../input/named-prompt.js';
 import { joinSettings } from '../input/turn-settings.js';
 import { canCompact, compact } from '../rules/compaction.js';
 import { addDocuments, closingText, composeAnswer } from '../rules/documents.js';
+import { leftForCall, reachedText } from '../rules/limit-text.js';
 import { addReports, addSpent, addTokensUsed, countCalls } from '../rules/spending.js';
 import {
   appendMessage,
@@ -382,6 +383,8 @@ function endAtLimit(state: RunState, reason: StopReason): RunState {
   if (state.config.definition.onLimit !== 'fail') {
     return endTurn(state, stopped(state, reason, composeAnswer(state, reason)));
   }
-  const message = `${reason}: the limit was reached, and this agent has onLimit "fail"`;
+  const isShort = state.config.revised && leftForCall(state, reason) !== null;
+  const why = isShort ? reachedText(state, reason) : 'the limit was reached';
+  const message = `${reason}: ${why}, and this agent has onLimit "fail"`;
   return endTurn(state, { ...failed(state, { reason: 'limit', message }), limit: reason });
 }
