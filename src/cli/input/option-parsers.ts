@@ -17,9 +17,18 @@ import { type GlobalOptions, UsageError } from '../context.js';
 
 /** Parses a number. Throws an `InvalidArgumentError` for anything else. */
 export function parseNumber(text: string): number {
+  assertNumberWritten(text);
   const value = Number(text);
   if (text.trim() !== '' && Number.isFinite(value)) return value;
   throw new InvalidArgumentError('Expected a number.');
+}
+
+/** Throws an `InvalidArgumentError` for the placeholder of a number, which a person has left. `before`: what precedes it. */
+function assertNumberWritten(text: string, before = ''): void {
+  if (text.trim() !== 'N') return;
+  throw new InvalidArgumentError(
+    `Expected your own number, got ${before}N, which stands for it in a printed command; replace it.`,
+  );
 }
 
 /** The words of printed commands that stand for what the person adds. */
@@ -117,6 +126,8 @@ export function collectArguments(text: string, before: JsonObject = {}): JsonObj
  */
 export function collectSettings(text: string, before: JsonObject = {}): JsonObject {
   const { name, isJson, value } = parsePair(text, before);
+  // A text of this letter can be given as JSON.
+  if (!isJson) assertNumberWritten(value, `${name}=`);
   const read = isJson ? parseJsonOption(value) : parseJson(value);
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- parsed from JSON
   return { ...before, [name]: (read === undefined ? value : read) as Json };
@@ -167,6 +178,7 @@ function collectNamed(text: string, before: Limits, orNone: string): Limits {
 /** Returns a number, or null for `none`. Throws an `InvalidArgumentError` for anything else. */
 function limitValue(name: LimitName, given: string, orNone: string): number | null {
   if (given === 'none') return null;
+  assertNumberWritten(given, `${limitWord(name)}=`);
   if (LIMITS[name] === 'time') assertUnit(given, `${limitWord(name)}=`);
   const value = (LIMITS[name] === 'time' ? readDuration(given) : null) ?? Number(given);
   if (checkLimits({ [name]: value }, 'limits') === null) return value;
