@@ -12,6 +12,7 @@ import {
   readNamed,
   readPlain,
   spelledOut,
+  promptWords,
   wordsOf,
 } from '../../src/cli/requests/prompt.js';
 import { approval, DIGEST } from './samples.js';
@@ -156,6 +157,12 @@ describe('the prompt', () => {
     expect(readPlain(' M ', sizes)).toEqual({ as: 'answer', result: 'M' });
     expect(readPlain('m', sizes)).toBeNull();
     const sure = approval({ kind: 'question', decisions, tool: 'node:sure' });
+    expect(promptWords(asks)).toEqual(['Blue', 'Red', 'answer', 'deny', 'full', 'later']);
+    const same = approval({ kind: 'question', decisions, options: ['full', 'x\u202e'] });
+    expect(promptWords(same)).toEqual(['full', 'x\\u202e', 'answer', 'deny', 'later']);
+    const long = approval({ kind: 'question', decisions, options: ['x'.repeat(90)] });
+    expect(promptWords(long)).toEqual(['answer', 'deny', 'full', 'later']);
+    expect(promptWords(sure)).toEqual(wordsOf(sure));
     expect(wordsOf(sure)).toEqual(['yes', 'no', 'full', 'later']);
     expect(readPlain('ok', sure)).toEqual({ as: 'answer', result: 'yes' });
     expect(readPlain('no', sure)).toEqual({ as: 'answer', result: 'no' });

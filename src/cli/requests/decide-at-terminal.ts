@@ -21,11 +21,11 @@ import {
   completed,
   decidedName,
   inOfferedWords,
+  promptWords,
   readChoice,
   readNamed,
   readPlain,
   spelledOut,
-  wordsOf,
 } from './prompt.js';
 import { deciderOf, ownStanding, shownRequest, viewedRequests } from './show-request.js';
 
@@ -221,7 +221,7 @@ async function askFor(
 ): Promise<Decided | null> {
   const { request } = prompted;
   const { ask } = typed;
-  const choices = wordsOf(request).join(' / ');
+  const choices = promptWords(request).join(' / ');
   for (;;) {
     const line = spelledOut(await ask(`${choices}?`), request);
     const plain = readPlain(line, request) ?? readNamed(line, request);

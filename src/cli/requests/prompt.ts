@@ -54,6 +54,19 @@ export function wordsOf(request: Request): readonly string[] {
     : choices;
 }
 
+/** Returns what the prompt shows: the answers that a question offers, if they are short, and the words. */
+export function promptWords(request: Request): readonly string[] {
+  const words = wordsOf(request);
+  const { kind, options = [] } = request;
+  const isAsked = kind === 'question' && !isYesOrNo(request) && !isServerAsk(request);
+  if (!isAsked || options.join(' / ').length > MAX_SHOWN) return words;
+  // An answer that is spelled like a word is meant before the word.
+  return [...options.map(visible), ...words.filter((word) => !options.includes(word))];
+}
+
+/** The most characters of the offered answers in the prompt. */
+const MAX_SHOWN = 60;
+
 /** What the prompt calls the decisions of an approval. Their own names are taken, too. */
 const PLAIN_WORDS: Partial<Record<Choice, string>> = { approve: 'yes', deny: 'no' };
 
