@@ -79,12 +79,25 @@ function noteArchived(context: CliContext, run: RunReading, id: string): void {
   );
 }
 
-/** Creates the error for a workflow id that is in use. */
+/** Creates the error for a workflow id that is in use. `mayReuse`: the command has `--reuse-id`. */
 export async function idTakenError(
   context: CliContext,
   run: { readonly id: string; readonly taskQueue: string },
   cause: unknown,
+  { mayReuse = false }: { readonly mayReuse?: boolean } = {},
 ): Promise<UsageError> {
+  const hasEnded = await openRun(context, run.id).then(
+    (opened) => endOfRun(opened.run) !== null,
+    () => false,
+  );
+  if (hasEnded) {
+    const see = await nextCommandFor(context, run, ['status', run.id]);
+    const reuse = mayReuse ? ', add --reuse-id to use it again,' : '';
+    return new UsageError(
+      `--id: expected an unused id, got ${visible(run.id)}, that of a run that has ended; choose another one${reuse} or see that run with: ${see}`,
+      { cause },
+    );
+  }
   const follow = await nextCommandFor(context, run, ['attach', run.id]);
   return new UsageError(
     `--id: expected an unused id, got ${visible(run.id)}; choose another one, or follow that run with: ${follow}`,

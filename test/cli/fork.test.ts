@@ -48,7 +48,10 @@ describe('the command fork', () => {
 
     const taken = await perdure('fork', source, 'x', '--id', id);
     expect(taken.code).toBe(2);
-    expect(taken.stderr).toContain(`--id: expected an unused id, got ${id}`);
+    expect(taken.stderr).toContain(
+      `--id: expected an unused id, got ${id}, that of a run that has`,
+    );
+    expect(taken.stderr).not.toContain('--reuse-id');
     const beyond = await perdure('fork', source, 'x', '--at', '9');
     expect(beyond.code).toBe(2);
     expect(beyond.stderr).toContain('--at: expected at most 2');

@@ -73,7 +73,9 @@ describe('a run with a worker elsewhere', () => {
     const again = ['files', 'Say hello', '--json', '--id', 'run-twice'];
     const second = await run(...again).ended;
     expect(second.code).toBe(2);
-    expect(second.stderr).toContain('attach run-twice --address');
+    expect(second.stderr).toMatch(
+      /run-twice, that of a run that has ended; .* add --reuse-id to use it again, .* status run-twice --address/,
+    );
     expect(json(second)).toEqual({
       code: 'id_taken',
       error: expect.stringContaining('--id: expected an unused id'),

@@ -91,9 +91,12 @@ test.skipIf(!hasTerminal)(
     await terminal.isShown('The run waits for a person who may decide.');
     expect(terminal.shown()).toContain('--by NAME');
     expect(terminal.shown()).not.toContain('later?');
+    const bob = await atTerminal(desk.rig, 'attach', handle.workflowId, '--by', 'bob');
+    await bob.isShown('/ full / later?');
     await handle.executeUpdate('resolve', { args: [await decisionOf(handle, 'bob')] });
     await terminal.isShown('Done.');
     terminal.close();
+    bob.close();
   },
 );
 

@@ -28,7 +28,7 @@ import {
   ownArtifacts,
   ownAttachments,
 } from '../input/attached-files.js';
-import { checkWritten } from '../input/option-parsers.js';
+import { checkWritten, deciderName } from '../input/option-parsers.js';
 import { withOptions } from '../input/options.js';
 import {
   RUN_SETTINGS,
@@ -97,7 +97,8 @@ export const run: Command<RunOptions> = {
     const taskQueue = await context.taskQueue();
     const otherwise = options.detach ? 'required' : 'hosted';
     await checkAgent(context, input, { taskQueue, otherwise });
-    const place = { ...options, artifacts: await artifactFiles(options.artifact) };
+    const artifacts = await artifactFiles(options.artifact);
+    const place = { ...options, artifacts, mayReuse: true };
     if (options.detach) return await startDetached(context, input, place);
     await checkHome(context);
     // Temporal's worker takes a moment to load; the server is located in parallel.
@@ -125,6 +126,8 @@ function namingRun(id: string, error: unknown): unknown {
 /** The id of a run, and the files that are stored for it. */
 interface Place extends Pick<RunOptions, 'id' | 'reuseId'> {
   readonly artifacts: ArtifactFiles;
+  /** The command can reuse the id of a run that has ended. */
+  readonly mayReuse?: boolean;
 }
 
 /** Starts a run for a worker elsewhere. Throws an error with the code `no_worker` if none is running. */
@@ -177,7 +180,8 @@ export async function startRunNamed(
     return await startRun(client, input, { ...name, taskQueue, reuseId });
   } catch (error) {
     if (!(error instanceof IdTakenError)) throw error;
-    throw await idTakenError(context, { id: name.givenId ?? id, taskQueue }, error);
+    const taken = { id: name.givenId ?? id, taskQueue };
+    throw await idTakenError(context, taken, error, place);
   }
 }
 
@@ -344,8 +348,9 @@ interface AttachCommandOptions extends FollowOptions {
  * last turn.
  */
 export const attach: Command<AttachCommandOptions> = {
-  declare: (entry) => withOptions(entry.argument('<id>', 'the run'), 'noWait', 'ui'),
+  declare: (entry) => withOptions(entry.argument('<id>', 'the run'), 'noWait', 'by', 'ui'),
   async run(context, options) {
+    if (options.by !== undefined) deciderName(options.by);
     const opened = await openRun(context, options.id);
     const { id, runId, view } = opened.run;
     if (endOfRun(opened.run) !== null) return await reportEnd(context, opened.run);
