@@ -243,7 +243,7 @@ export function withMeaning(line: string, { shape }: z.ZodObject): string {
 
 /** Returns the message of an error about a start or a message, in the words of the tools. */
 export function inToolTerms(message: string): string {
-  return message
+  return inCancelTerms(message)
     .replaceAll('mode "steer"', 'steer: true')
     .replaceAll('"open": true', 'open: true')
     .replace('GET /v1/agents lists them', 'agent_list lists them')
@@ -251,6 +251,18 @@ export function inToolTerms(message: string): string {
     .replace(/^Idempotency-Key: expected a new key/, 'operation_id: expected a new id')
     .replace(/^id: /, 'operation_id: ')
     .replace(/^run: /, 'id: ');
+}
+
+/** Returns why a turn was not canceled, with what the tools can do instead: none closes or resumes a run. */
+export function inCancelTerms(message: string): string {
+  const cancel = 'cancel the run with agent_cancel without `turn`';
+  return message
+    .replace(
+      'send it one, close the run, or cancel it as a whole',
+      `send it one with agent_send, or ${cancel}`,
+    )
+    .replace('resume it, or cancel the run as a whole', `a person can resume it; or ${cancel}`)
+    .replace('cancel the run as a whole', cancel);
 }
 
 /**

@@ -32,6 +32,7 @@ import {
 import {
   MAX_WAIT_SECONDS,
   decisionNamed,
+  inCancelTerms,
   inToolTerms,
   nothingToCancel,
   refuseInOwnWords,
@@ -251,7 +252,9 @@ function addControlTools(server: McpServer, access: RunsAccess): void {
       const { client, id } = await servedRun(access, named);
       if (turn !== undefined) {
         await ensureWorker(await taskQueueOf(client, id));
-        await cancelTurn(client, id, { turn, by: mcpClaim(), ...UPDATE_TIMEOUT });
+        await cancelTurn(client, id, { turn, by: mcpClaim(), ...UPDATE_TIMEOUT }).catch(
+          (error: unknown) => rethrowIn(inCancelTerms, error),
+        );
         return toolResult({ id, cancelled: 'turn' });
       }
       // A run that cannot be read can still be canceled.
@@ -271,8 +274,12 @@ async function taskQueueOf(client: Client, id: string): Promise<string> {
 
 /** Replaces the field names of a run's input by those of the tools. */
 function rethrowInToolTerms(error: unknown): never {
+  rethrowIn(inToolTerms, error);
+}
+
+function rethrowIn(terms: (message: string) => string, error: unknown): never {
   if (!(error instanceof Error)) throw error;
-  throw new Error(inToolTerms(error.message), { cause: error });
+  throw new Error(terms(error.message), { cause: error });
 }
 
 /**
