@@ -361,12 +361,12 @@ describe('without a worker', () => {
     expect(sent.stderr).toMatch(
       /recorded, but not delivered yet: no worker is running on task queue "nobody-.*Start one with: .*worker/,
     );
-    const history = await rig.client.workflow.getHandle(id).fetchHistory();
-    const signals = history.events?.filter(
-      (event) => event.workflowExecutionSignaledEventAttributes,
-    );
+    expect(sent.stderr.match(/ attach /g) ?? []).toHaveLength(1);
+    const recorded = rig.client.workflow.getHandle(id);
+    const { events } = await recorded.fetchHistory();
+    const signals = events?.filter((event) => event.workflowExecutionSignaledEventAttributes);
     expect(signals).toHaveLength(1);
-    await rig.client.workflow.getHandle(id).terminate();
+    await recorded.terminate();
   });
 });
 

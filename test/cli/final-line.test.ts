@@ -1,9 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { attach, fork } from '../../src/cli/commands/run.js';
+import { transcript } from '../../src/cli/commands/transcript.js';
 import type { Command } from '../../src/cli/context.js';
 import { ModelError, type Model } from '../../src/models/model.js';
+import { replyText } from '../../src/testing/replies.js';
 import { runInProcess, type CommandOutput } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';
 
@@ -16,7 +19,10 @@ const model: Model = {
 beforeAll(async () => {
   rig = await createRig();
   const agent = defineAgent({ name: 'a', instructions: 'x', model: 'm' });
-  await rig.worker([agent], { models: { m: model } });
+  const strict = { instructions: 'x', model: 'prose', output: z.object({ total: z.number() }) };
+  const total = defineAgent({ name: 'total', ...strict });
+  const prose: Model = { call: async () => replyText('about three') };
+  await rig.worker([agent, total], { models: { m: model, prose } });
 });
 afterAll(async () => await rig.close());
 
@@ -49,4 +55,15 @@ test('a fork of a run whose agent the configuration lacks names the run, the age
     `run: ${workflowId} is a run of agent "clerk", which this configuration does not have; fork it in the project that has the agent, or name its configuration with --config`,
   );
   await handle.terminate();
+});
+
+test('a run whose answers were refused names the command that shows them', async () => {
+  const handle = await rig.start({ agent: 'total', message: 'x' });
+  await rig.end(handle);
+  const { workflowId: id } = handle;
+  const { stderr } = await type(attach, { id, wait: true });
+  expect(stderr).toMatch(
+    /^failed \(invalid_output\).*\nRead the refused answers with: .* transcript .* run-\S+ --side/m,
+  );
+  expect((await type(transcript, { id, side: true })).stdout).toContain('about three');
 });

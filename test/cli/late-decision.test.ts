@@ -19,8 +19,7 @@ import { runInProcess } from '../support/in-process.js';
 import { createRig, type Rig } from '../support/rig.js';
 
 let rig: Rig;
-beforeAll(async () => {
-  rig = await createRig();
+async function work(): Promise<void> {
   const pay = defineTool({
     name: 'pay',
     description: 'pays',
@@ -34,9 +33,16 @@ beforeAll(async () => {
   await rig.worker([agent, payer], {
     models: {
       m: scriptedModel([replyText('one')]),
-      p: scriptedModel([replyCall('pay'), replyText('done')]),
+      p: {
+        call: async ({ messages }) =>
+          messages.at(-1)?.role === 'tool' ? replyText('done') : replyCall('pay'),
+      },
     },
   });
+}
+beforeAll(async () => {
+  rig = await createRig();
+  await work();
 });
 afterAll(async () => await rig.close());
 
@@ -90,6 +96,30 @@ test('whoever comes second is shown what was decided', async () => {
     /^the decision about request r1 is refused \(decided\): r1 .*\(deny, by bob\)\. See: .* status run-/,
   );
   expect((await rig.end(handle)).outcome.status).toBe('completed');
+});
+
+test('a message to a closed run that waits for a decision names the request', async () => {
+  const handle = await rig.start({ agent: 'payer', message: 'x', open: true });
+  const { workflowId: id } = handle;
+  await untilStatus(handle, 'waiting_decision');
+  await perdure(close, { id });
+  const sending = perdure(send, { id, message: ['yes'], wait: false, detach: true });
+  await expect(sending).rejects.toThrow(
+    /^the run accepts no more messages: it is closed\. It waits for a decision about request r1; see .*: .* inbox run-/,
+  );
+  await handle.terminate();
+});
+
+test('a run that is closed without a worker is named what it needs once', async () => {
+  const handle = await rig.start({ agent: 'payer', message: 'x', open: true });
+  const { workflowId: id } = handle;
+  await untilStatus(handle, 'waiting_decision');
+  await rig.stopWorkers();
+  const { stderr } = await perdure(close, { id });
+  expect(stderr).toMatch(/ends after the messages it already has\. No worker is running\. /);
+  expect(stderr).not.toMatch(/makes no progress|Follow it with/);
+  await handle.terminate();
+  await work();
 });
 
 test('a run that is being canceled accepts nothing more, and no command says that it does', async () => {

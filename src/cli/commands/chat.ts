@@ -249,7 +249,9 @@ async function talk(
   const close = await nextCommandFor(context, opened.run, ['close', id]);
   context.note(`Run ${visible(id)} stays open. Continue it with: ${again}`);
   context.note(`End it with: ${close}`);
-  if (await host.hosting.isAlone()) await noteLastWorker(context, opened.run);
+  // An idle run needs no worker, and the commands that continue it host one.
+  const isLeft = nextTarget(opened.run.view) !== null && (await host.hosting.isAlone());
+  if (isLeft) await noteLastWorker(context, opened.run);
   return host.interrupt.aborted ? EXIT.interrupted : EXIT.completed;
 }
 

@@ -1,7 +1,5 @@
 import { RefusedError } from '../../core/errors.js';
 import { betweenTurnsText } from '../../core/run/no-turn.js';
-import { undosAtEnd } from '../../core/run/status.js';
-import { isUndoing } from '../../core/requests/undo-text.js';
 import { visible, visibleMessage } from '../../core/state/summaries.js';
 import {
   type FollowTarget,
@@ -37,6 +35,7 @@ import { viewedRequests } from '../requests/show-request.js';
 import { requestCancel, signalAllRuns } from '../../client/control.js';
 import { formatCount } from '../format/format.js';
 import { noteServer } from '../hosting/server-notes.js';
+import { noteNotUndone, noteOpenUndos } from '../reports/left-undos.js';
 import { unknownAgentText } from './list.js';
 
 /** `pause ID`: lets calls in flight finish; the run starts nothing else until `resume`. */
@@ -265,14 +264,22 @@ export const close: Command<{ readonly id: string; readonly by?: string }> = {
       await closeRun(client, id, { by: actor });
       return isIdle ? await followWithin(opened, 'end', { ms: END_WITHIN_MS }) : null;
     };
+    const starts: string[] = [];
     const arrival = wasClosing
       ? null
-      : await withWorker(context, opened, { decision: 'close', send });
+      : await withWorker(context, opened, {
+          decision: 'close',
+          send,
+          left: (start) => starts.push(start),
+        });
     const ended = arrival !== null;
     const isPaused = run.view.state?.paused === true;
     const next = ended ? 'transcript' : isPaused ? 'resume' : 'attach';
     const see = await nextCommandFor(context, run, [next, id]);
-    const how = isPaused ? `It is paused; resume it with: ${see}` : `Follow it with: ${see}`;
+    const [start] = starts;
+    const follow =
+      start === undefined ? `Follow it with: ${see}` : `No worker is running. ${start}`;
+    const how = isPaused ? `It is paused; resume it with: ${see}` : follow;
     context.note(
       ended
         ? `Run ${visible(id)} is closed.${hasMessages(run.view) ? ` Read its messages with: ${see}` : ''}`
@@ -284,25 +291,6 @@ export const close: Command<{ readonly id: string; readonly by?: string }> = {
     return EXIT.completed;
   },
 };
-
-/** Names the calls whose undo the end of the run has dropped. */
-function noteNotUndone(context: CliContext, { view }: FollowedRun): void {
-  if (view.state === null) return;
-  for (const { call, shown, state, message = '' } of undosAtEnd(view.state)) {
-    if (state !== 'not_undone') continue;
-    context.note(`Call ${visible(call)} (${visible(shown)}) is not undone: ${visible(message)}.`);
-  }
-}
-
-/** Names the open requests about an undo, which the end of a run drops. */
-async function noteOpenUndos(context: CliContext, run: OpenedRun['run']): Promise<void> {
-  for (const request of viewedRequests(run.view, run.id).filter(isUndoing)) {
-    const see = await nextCommandFor(context, run, ['inbox', run.id, request.id]);
-    context.note(
-      `The undo of call ${visible(request.call ?? '')} waits for approval (request ${visible(request.id)}), and is dropped when the run ends. See it with: ${see}`,
-    );
-  }
-}
 
 /** The options of `pause` and `resume`. */
 interface ControlOptions {

@@ -166,11 +166,11 @@ async function sendOnly(context: CliContext, opened: OpenedRun, ask: Ask): Promi
   const sent = await (hasWorker ? deliver : record)(context, opened, ask);
   const isPaused = opened.run.view.state?.paused === true;
   const next = await nextCommandFor(context, opened.run, [isPaused ? 'resume' : 'attach', id]);
-  context.note(
-    isPaused
-      ? `Run ${visible(id)} is paused, so the message waits. Resume it with: ${next}`
-      : `Follow it with: ${next}`,
-  );
+  // How to start a worker names the command that also follows the run.
+  const isNamed = !sent.delivered && (await startHint(context, opened.run)).includes(next);
+  if (isPaused) {
+    context.note(`Run ${visible(id)} is paused, so the message waits. Resume it with: ${next}`);
+  } else if (!isNamed) context.note(`Follow it with: ${next}`);
   if (context.options.json) context.out(JSON.stringify({ id, runId, ...sent }));
   return EXIT.completed;
 }
@@ -275,6 +275,11 @@ async function withCommands(
   const [denied, ...others] = viewedRequests(run.view, run.id).filter(({ decisions }) =>
     decisions.includes('deny'),
   );
+  const [open] = viewedRequests(run.view, run.id);
+  if (open !== undefined && text.includes('accepts no more messages')) {
+    const see = await nextCommandFor(context, run, ['inbox', run.id]);
+    return `${text}. It waits for a decision about request ${visible(open.id)}; see how to decide with: ${see}`;
+  }
   const note = reasonOfNo(said.message ?? '');
   if (denied !== undefined && note !== null && text.includes(NO_REASON)) {
     const command =

@@ -96,7 +96,7 @@ export async function noteLastWorker(
   const start = await nextCommandFor(context, run, ['worker']);
   const queue = visible(run.taskQueue);
   context.note(
-    `The worker of this process was the only one on task queue "${queue}". Start one with: ${start}`,
+    `The worker of this process was the only one on task queue "${queue}", and the run goes on when another runs. Start one with: ${start}`,
   );
 }
 

@@ -27,10 +27,9 @@ import {
   viewedRequests,
   viewedStatus,
 } from '../requests/show-request.js';
-import { noteLastWorker } from '../hosting/server-notes.js';
 import type { Screen } from '../run-view/live-text.js';
 import { forkHint } from './fork-hint.js';
-import { nextCommandFor, runnableText } from './next-command.js';
+import { nextCommandAbout, nextCommandFor, runnableText } from './next-command.js';
 import { uiLink } from './run-pages.js';
 import { limitLine } from './stopped-run.js';
 
@@ -100,7 +99,11 @@ async function nextLine(
   run: Pick<EndedRun, 'id' | 'view'>,
   outcome: Outcome,
 ): Promise<string | null> {
-  return limitLine(context, run, outcome) ?? (await forkHint(context, run, outcome));
+  const goOn = limitLine(context, run, outcome) ?? (await forkHint(context, run, outcome));
+  if (outcome.status !== 'failed' || outcome.reason !== 'invalid_output') return goOn;
+  const refused = nextCommandAbout(context, ['transcript', run.id, '--side']);
+  const read = `Read the refused answers with: ${refused}`;
+  return goOn === null ? read : `${read}\n${goOn}`;
 }
 
 async function report(context: CliContext, result: Report): Promise<ExitCode> {
@@ -301,7 +304,6 @@ export async function reportOpen(context: CliContext, run: LeftRun): Promise<voi
   const next = last && nextTarget(last.view);
   if (next === null) {
     for (const line of await openLines(context, run)) context.note(line);
-    if (wasHosting) await noteLastWorker(context, run);
     return;
   }
   const follow = await nextCommandFor(context, run, ['attach', id]);
