@@ -63,7 +63,7 @@ test('a run whose answers were refused names the command that shows them', async
   const { workflowId: id } = handle;
   const { stderr } = await type(attach, { id, wait: true });
   expect(stderr).toMatch(
-    /^failed \(invalid_output\).*\nRead the refused answers with: .* transcript .* run-\S+ --side/m,
+    /^failed \(invalid_output\).*\nRead the refused answers with: .* transcript .*--side/m,
   );
   expect((await type(transcript, { id, side: true })).stdout).toContain('about three');
 });

@@ -5,7 +5,7 @@ import type { Command, GlobalOptions } from '../../src/cli/context.js';
 import { deny } from '../../src/cli/commands/approve.js';
 import { limits } from '../../src/cli/commands/limits.js';
 import { close, pause, resume } from '../../src/cli/commands/pause.js';
-import { send } from '../../src/cli/commands/send.js';
+import { send as sendTo } from '../../src/cli/commands/send.js';
 import { undo } from '../../src/cli/commands/undo.js';
 import { withWorker } from '../../src/cli/hosting/with-worker.js';
 import { requireOpenRun } from '../../src/cli/open-run.js';
@@ -79,7 +79,7 @@ async function perdure<Options>(command: Command<Options>, options: Options, how
 }
 
 test('whoever comes second is shown what was decided', async () => {
-  const handle = await rig.start({ agent: 'payer', message: 'x' });
+  const handle = await rig.start({ agent: 'payer', message: 'x', open: true });
   const { workflowId: id } = handle;
   await untilStatus(handle, 'waiting_decision');
   const second: Command<object> = {
@@ -95,7 +95,7 @@ test('whoever comes second is shown what was decided', async () => {
   await expect(perdure(second, {})).rejects.toThrow(
     /^the decision about request r1 is refused \(decided\): r1 .*\(deny, by bob\)\. See: .* status run-/,
   );
-  expect((await rig.end(handle)).outcome.status).toBe('completed');
+  await handle.terminate();
 });
 
 test('a message to a closed run that waits for a decision names the request', async () => {
@@ -103,7 +103,7 @@ test('a message to a closed run that waits for a decision names the request', as
   const { workflowId: id } = handle;
   await untilStatus(handle, 'waiting_decision');
   await perdure(close, { id });
-  const sending = perdure(send, { id, message: ['yes'], wait: false, detach: true });
+  const sending = perdure(sendTo, { id, message: ['yes'], wait: false, detach: true });
   await expect(sending).rejects.toThrow(
     /^the run accepts no more messages: it is closed\. It waits for a decision about request r1; see .*: .* inbox run-/,
   );
@@ -136,11 +136,11 @@ test('a run that is being canceled accepts nothing more, and no command says tha
     ['undo', async () => await perdure(undo, { id })],
     [
       'a message',
-      async () => await perdure(send, { id, message: ['more'], wait: false, detach: true }),
+      async () => await perdure(sendTo, { id, message: ['more'], wait: false, detach: true }),
     ],
   ];
   for (const [what, run] of commands) {
-    await expect(run(), what).rejects.toThrow(
+    await expect(run()).rejects.toThrow(
       new RegExp(
         `^run ${id} is being canceled, and ends when a worker carries that out; ${what} would have no effect\\. See: .* status `,
       ),
