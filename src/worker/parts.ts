@@ -76,11 +76,7 @@ export function createWorkerParts(
   // This runs before anything is created that could log a secret.
   const requests = mergeRequestOptions(config, options);
   const isAlone = options.rates === false;
-  checkRules(withCalled(definitions), {
-    given: { config: config.rules, worker: options.rules },
-    // Temporal's runtime would keep a process without a worker alive, and take its first SIGTERM.
-    logger: () => (isAlone ? new DefaultLogger('WARN') : Runtime.instance().logger),
-  });
+  checkRules(withCalled(definitions), { config: config.rules, worker: options.rules }, isAlone);
   const named = collectSecretNames({ ...config, ...requests });
   learnSecrets({ env, names: [...named, ...(options.secrets ?? [])] });
   const stopping = new AbortController();
@@ -200,14 +196,11 @@ function warnOfNoise({ name }: McpServer, text: string): void {
  */
 function checkRules(
   agents: readonly Agent[],
-  {
-    given,
-    logger,
-  }: {
-    readonly given: Readonly<Record<'config' | 'worker', RequestOptions['rules']>>;
-    readonly logger: () => Logger;
-  },
+  given: Readonly<Record<'config' | 'worker', RequestOptions['rules']>>,
+  isAlone: boolean,
 ): void {
+  // Temporal's runtime would keep a process without a worker alive, and take its first SIGTERM.
+  const logger = (): Logger => (isAlone ? new DefaultLogger('WARN') : Runtime.instance().logger);
   const own = agents.map((agent) => [`agent "${agent.name}"`, [agent], agent.rules] as const);
   const shared = Object.entries(given).map(([owner, rules]) => [owner, agents, rules] as const);
   for (const [owner, on, rules] of [...shared, ...own]) {
