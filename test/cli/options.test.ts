@@ -48,7 +48,7 @@ test('an option name has one meaning, one type, and one help text at every comma
     detach: 'run, fork, send, cancel',
     wait: 'run, attach, fork, send',
     by:
-      'run, chat, fork, send, pause, resume, limits, close, cancel, approve, deny, edit, answer, ' +
+      'run, chat, attach, fork, send, pause, resume, limits, close, cancel, approve, deny, edit, answer, ' +
       'resolve, revoke, undo, schedule create, schedule update, erase',
     limit: 'run, fork, limits, schedule create, schedule update',
   });

@@ -326,7 +326,8 @@ describe('on a server, because it lists requests', () => {
       expect(Object.keys(memo ?? {})).not.toContain('kept');
       return status;
     };
-    expect((await agree(2, ['r1'])).pending).toEqual(requests);
+    const shown = requests.map((one) => ({ ...one, fix: `npx ${one.fix}` }));
+    expect((await agree(2, ['r1'])).pending).toEqual(shown);
     await desk.decide(handle, { as: 'approve' });
     await desk.statusWhere(newest, ({ pending }) => pending[0]?.id === 'r2');
     await agree(3, ['r2']);

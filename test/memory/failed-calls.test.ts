@@ -38,7 +38,7 @@ test('a matcher shows the calls that failed or were not executed', async () => {
   expect(lines.slice(lines.indexOf('failed or not executed:') + 1)).toEqual([
     expect.stringMatching(/^ {2}refnd \{"euros":1\}: unknown_tool: /),
     expect.stringMatching(
-      /^ {2}refund \{"euros":"two"\}: invalid_arguments: .* - euros: expected number, got "two"$/,
+      /^ {2}refund \{"euros":"two"\}: invalid_arguments: .* not valid: euros: expected number, got "two"$/,
     ),
     expect.stringMatching(/^ {2}refund \{"euros":3\}: tool_error: the bank is closed/),
   ]);

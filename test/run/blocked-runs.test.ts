@@ -189,7 +189,8 @@ describe('a blocked run continues in a new segment', () => {
     const status = await asking(handle);
     expect(status.pending).toMatchObject([{ kind: 'outcome_unknown', call: 'call_1_1_0' }]);
     const found = await client.status(handle.workflowId);
-    expect(found.pending).toEqual(status.pending);
+    const shown = status.pending.map((one) => ({ ...one, fix: `npx ${one.fix}` }));
+    expect(found.pending).toEqual(shown);
     expect(found).toMatchObject({ status: 'waiting_decision', reason: 'outcome_unknown' });
     await decide(handle, { as: 'happened', result: 'it went out' });
     expect(await handle.result()).toMatchObject({ status: 'completed', toolCalls: 2 });

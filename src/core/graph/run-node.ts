@@ -31,6 +31,7 @@ import {
   leavesByExpired,
   nodeCallId,
 } from '../state/turn-definition.js';
+import { formatBytes } from '../state/summaries.js';
 import { CALLS_USED_UP, DEPTH_REACHED, notExecuted, tooDeep } from '../calls/batch.js';
 import { denial } from '../calls/open-batch.js';
 import { resultsOf, planCalls } from '../plan/plan-batch.js';
@@ -318,8 +319,30 @@ function endOf(state: RunState, node: GraphNode, { batch, results }: Visited): N
     const patch = { [node.save]: resultsOf(state, node, results) };
     return { exit: results.every(({ ok }) => ok) ? 'done' : 'some_failed', patch };
   }
-  const { cause, ...end } = nodeEnd(node, { calls: batch.calls, results }, values);
+  const kept = state.config.revised ? wholeResults(node, results) : results;
+  const { cause, ...end } = nodeEnd(node, { calls: batch.calls, results: kept }, values);
   return { ...end, ...(cause?.limit && { limit: cause.limit }) };
+}
+
+/**
+ * Returns the results of a node. If the node saves what a tool returns, a result that is not here as a whole has
+ * failed: later nodes would take its beginning and end for all of it.
+ */
+function wholeResults(node: GraphNode, results: readonly CallResult[]): readonly CallResult[] {
+  const isOfTool = node.kind === 'tool' || (node.kind === 'each' && node.body.kind === 'tool');
+  if (!isOfTool || node.save === undefined) return results;
+  return results.map((result) => {
+    const { ok, blob, text, output = text, artifactName } = result;
+    const isCut = blob !== undefined && output === text && artifactName === undefined;
+    if (!ok || !isCut) return result;
+    const size = formatBytes(blob.bytes);
+    const message = `the tool was executed, but its result of ${size} is too large to be saved; return less, or an artifact`;
+    return {
+      ...result,
+      ok: false,
+      text: JSON.stringify({ error: { type: 'too_large', message } }),
+    };
+  });
 }
 
 function confirmEnd(
