@@ -142,7 +142,11 @@ async function converse({ client, patience }: Place, run: ChaosRun, random: Rand
       await pause(integer(random, 0, 2_000));
       const sent = text(message);
       const id = `${run.id}-${message}`;
-      await persist(patience, () => client.send(run.id, { id, message: sent }));
+      await persist(patience, async () => {
+        const { delivered } = await client.send(run.id, { id, message: sent });
+        // A run that waits for an answer refuses a recorded message later. Repeated, it is taken once.
+        if (!delivered) throw new Error(`message ${id} is recorded, and not taken yet`);
+      });
       run.accepted.push(sent);
     }
     for (let turn = 1; turn <= 4; turn += 1) {
