@@ -18,7 +18,7 @@ const NODE_STEPS = [
 
 type NodeStep = Extract<DurableStep, { type: (typeof NODE_STEPS)[number] }>;
 
-/** The answer of a turn without a message: it answers nothing in the conversation, so it is no message. */
+/** The answer of a turn that began without a message. The conversation does not have it. */
 interface AnswerStep {
   readonly type: 'turn-answered';
   readonly turn: number;

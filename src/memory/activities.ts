@@ -14,7 +14,7 @@ import {
   loseAttempt,
   runAttempt,
 } from './attempt.js';
-import { HOPELESS_ATTEMPTS, type Probes, isVainProbe, noteEnd } from './probes.js';
+import { HOPELESS_ATTEMPTS, type Probes, isHopelessProbe, noteEnd } from './probes.js';
 import { toId, type Segment, append } from './segment.js';
 import { type AttributesOf, NAMESPACE, idOf } from './events.js';
 
@@ -43,7 +43,7 @@ export interface PendingActivity {
   readonly attributes: Scheduled;
   readonly scheduledAt: number;
   attempt: number;
-  /** Whether it is a probe that is not made, since those before it were in vain. */
+  /** Whether it is a probe that is not made, because too many before it have failed. */
   readonly isParked: boolean;
   /** The id of the event that requested its cancellation. */
   cancelRequested: number | null;
@@ -72,7 +72,7 @@ export function scheduleActivity(host: ActivityHost, segment: Segment, event: Ra
   const attributes = event.activityTaskScheduledEventAttributes;
   if (!attributes) return;
   const now = host.clock.now();
-  const isParked = isVainProbe(host.probes, segment, attributes);
+  const isParked = isHopelessProbe(host.probes, segment, attributes);
   const activity: PendingActivity = {
     segment,
     scheduledEvent: idOf(event),

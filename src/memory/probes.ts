@@ -14,7 +14,7 @@ type Scheduled = AttributesOf<'activityTaskScheduled'>;
 /** After this many attempts or probes, only something outside the run can help an activity. */
 export const HOPELESS_ATTEMPTS = 20;
 
-/** How often each piece of blocked work was attempted or probed in vain, one after another. */
+/** The number of consecutive failed attempts and probes of each piece of blocked work. */
 export type Probes = Map<string, number>;
 
 interface WorkOf {
@@ -35,8 +35,8 @@ function workOf({ workflowId }: Segment, { activityType, input }: Scheduled): Wo
   return { work, isSearch, isProbe: blocked !== undefined || isSearch };
 }
 
-/** Returns whether an activity that is to begin is a probe that would be in vain, so it is not made. */
-export function isVainProbe(probes: Probes, segment: Segment, scheduled: Scheduled): boolean {
+/** Whether a scheduled activity is a probe that is not worth making, after too many that have failed. */
+export function isHopelessProbe(probes: Probes, segment: Segment, scheduled: Scheduled): boolean {
   // Nothing is blocked, as in most runs.
   if (probes.size === 0) return false;
   const { work, isProbe } = workOf(segment, scheduled);

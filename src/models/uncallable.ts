@@ -3,7 +3,8 @@ import type { Model, ModelError, ModelRequest } from './model.js';
 /** Marks a model that sends no request. It is a property, so a model that wraps another one has it, too. */
 const UNCALLABLE = Symbol('uncallable');
 
-const NO_REQUEST: ModelRequest = {
+/** A request that says nothing. */
+export const NO_REQUEST: ModelRequest = {
   model: '',
   instructions: '',
   messages: [],

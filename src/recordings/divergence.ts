@@ -372,7 +372,7 @@ function sameLine(one: Line, other: Line): boolean {
 /** Returns what was said and called, in order, without times, ids, and what providers add. */
 function linesOf(messages: readonly Message[], compared: Compared): readonly Line[] {
   return messages.flatMap((message): readonly Line[] => {
-    // A rerun undoes nothing, so no model is told of it.
+    // A rerun performs no undo, so its model gets no such note.
     if (isUndoNote(message)) return [];
     const { turn, step, role, text } = message;
     const calls = role === 'assistant' ? (message.calls ?? []) : [];

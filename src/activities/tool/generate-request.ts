@@ -1,18 +1,9 @@
 import { z } from 'zod';
 import { answerContract } from '../../agents/agent-parts.js';
 import { type ModelRequest } from '../../models/model.js';
+import { NO_REQUEST } from '../../models/uncallable.js';
 import { expected } from '../../validation/check-options.js';
 import { answerSchema } from '../model/answer-formats.js';
-
-/** What a request of `generate` has without its options. */
-export const NO_REQUEST: ModelRequest = {
-  model: '',
-  instructions: '',
-  messages: [],
-  tools: [],
-  toolChoice: 'none',
-  settings: {},
-};
 
 const text = z.string().min(1);
 const optionsShape = z.strictObject({

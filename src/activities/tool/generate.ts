@@ -22,6 +22,7 @@ import {
   estimateUsage,
   generatedDigest,
 } from '../../models/model.js';
+import { NO_REQUEST } from '../../models/uncallable.js';
 import { parseWithZod } from '../../output/parse-output.js';
 import { extractJson } from '../../output/extract-json.js';
 import { normalizeError } from '../../tools/result/plain.js';
@@ -52,7 +53,7 @@ import {
 import { retryStore } from '../fork-messages.js';
 import { observeModelCall } from '../observe.js';
 import { queryWorkflow } from '../prompt.js';
-import { NO_REQUEST, checked, repairRequest, requestOf } from './generate-request.js';
+import { checked, repairRequest, requestOf } from './generate-request.js';
 
 /** Maximum replies to one request, of which the last must fit the schema. */
 const MAX_REPLIES = 5;
