@@ -1,6 +1,6 @@
 import { format, inspect } from 'node:util';
 import type { Client } from '@temporalio/client';
-import { CommanderError } from 'commander';
+import { CommanderError, type Command as Program } from 'commander';
 import type { Config } from '../config.js';
 import { InputError } from '../core/errors.js';
 import { learnSecrets } from '../secrets/known.js';
@@ -46,7 +46,7 @@ export async function main(args: readonly string[], env: NodeJS.ProcessEnv): Pro
   });
   const json = args.includes('--json');
   try {
-    await program.parseAsync(helpAsOption(args), { from: 'user' });
+    await program.parseAsync(withoutMisplacedHelp(program, helpAsOption(args)), { from: 'user' });
     return code;
   } catch (error) {
     if (error instanceof CommanderError && error.exitCode === 0) return EXIT.completed;
@@ -60,6 +60,19 @@ export async function main(args: readonly string[], env: NodeJS.ProcessEnv): Pro
 function helpAsOption([first, ...rest]: readonly string[]): string[] {
   if (first === undefined) return [];
   return first === 'help' ? [...rest, '--help'] : [first, ...rest];
+}
+
+/** Removes what follows an unknown command: with `--help` after it, the help of all commands would hide that it is unknown. */
+function withoutMisplacedHelp(entry: Program, args: string[], at = 0): string[] {
+  const name = args[at];
+  const isHelp = args.some((arg) => arg === '--help' || arg === '-h');
+  if (name === undefined || !isHelp || name.startsWith('-') || entry.commands.length === 0) {
+    return args;
+  }
+  const command = entry.commands.find((one) => one.name() === name);
+  return command === undefined
+    ? args.slice(0, at + 1)
+    : withoutMisplacedHelp(command, args, at + 1);
 }
 
 /** The context of a command, which the program closes when the command ends. */

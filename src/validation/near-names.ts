@@ -64,8 +64,8 @@ export function isMistyped(name: string, other: string): boolean {
   return isSwapped(name, other) || (name.length !== other.length && distance(name, other) === 1);
 }
 
-/** The most names that a hint lists. */
-const SHOWN = 3;
+/** The most names that a hint lists as near ones, and as those that exist. */
+const [SHOWN, LISTED] = [3, 12];
 
 /**
  * Returns which of the known names an unknown one may be a misspelling of, nearest first, in a form for the end of a
@@ -84,6 +84,6 @@ export function namesHint(name: string, known: readonly string[], has = 'it has'
   if (known.length === 0) return `${has} none`;
   const near = nearHint(name, known);
   if (near !== '') return near.slice(2, -1);
-  const more = known.length > SHOWN ? ', …' : '';
-  return `${has}: ${known.toSorted().slice(0, SHOWN).join(', ')}${more}`;
+  const more = known.length > LISTED ? ', …' : '';
+  return `${has}: ${known.toSorted().slice(0, LISTED).join(', ')}${more}`;
 }

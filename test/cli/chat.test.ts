@@ -80,7 +80,7 @@ test.skipIf(!hasTerminal)(
     const terminal = await chatting('--id', id, 'pay', 'ann');
     await terminal.isShown('/ full / later?');
     terminal.type('later\rand hello');
-    await terminal.isShown('This command waits, too;');
+    await terminal.isShown('A line that you type now is sent once the run can take it.');
     const client = await clientOf(desk.rig);
     const [request] = (await client.status(id)).pending;
     const { id: number = '', digest = '' } = request ?? {};
@@ -127,6 +127,10 @@ test.skipIf(!hasTerminal)(
     terminal.type('hi');
     await terminal.isShown('Hello.');
     expect(textOf(terminal)).toContain('turn 1 completed');
+    terminal.type('/help');
+    await terminal.isShown('Each line is a message.');
+    terminal.type('/exit');
+    await terminal.isShown(`Run ${handle.workflowId} stays open.`);
     terminal.close();
   },
 );

@@ -54,6 +54,9 @@ describe('an option under another name', () => {
 test.each([
   ['ls', "error: unknown command 'ls'\n(Did you mean list?)"],
   ['logs x', '(Did you mean transcript?)'],
+  ['aprove --help', '(Did you mean approve?)'],
+  ['help aprove', '(Did you mean approve?)'],
+  ['schedule creat --help', '(Did you mean create?)'],
   ['trigger x', '(Did you mean schedule trigger?)'],
   ['schedule describe x', "error: unknown command 'describe'\n(Did you mean show?)"],
   ['schedule trigge x', '(Did you mean trigger?)'],

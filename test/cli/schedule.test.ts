@@ -289,6 +289,7 @@ describe('schedule', () => {
     await expect(update()).rejects.toThrow('got none; give for example --every 1h');
     await update('--every', '1h');
     await expect(update('--without', 'cron')).rejects.toThrow('--without: expected one of agent,');
+    await expect(update('--without', 'tga')).rejects.toThrow('got tga (nearest: tag)');
   });
 });
 

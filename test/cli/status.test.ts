@@ -3,7 +3,7 @@ import type { WorkflowHandle } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { resolve } from '../../src/cli/commands/limits.js';
+import { limits, resolve } from '../../src/cli/commands/limits.js';
 import { cancel } from '../../src/cli/commands/pause.js';
 import { status } from '../../src/cli/commands/status.js';
 import { readWorkerPresence } from '../../src/cli/hosting/server-notes.js';
@@ -169,8 +169,13 @@ describe('the status of an open run', () => {
     expect(stdout).toMatch(/^status +blocked \(credentials\)$/m);
     expect(stdout).toMatch(new RegExp(`resume ${id} --address`));
     expect(stdout).toContain('req_401');
+    expect(stdout.match(/the key is wrong/g)).toHaveLength(1);
     await handle.cancel();
     await rig.end(handle);
+    // What applied to a run can be read after its end.
+    const place = { address: inject('temporalAddress'), home: rig.home };
+    const ended = await runInProcess(limits, { id }, place);
+    expect(ended.stdout).toMatch(/^steps +\d+ /m);
   });
 
   test('shows the decision that a person has to make, with the idempotency key', async () => {

@@ -66,7 +66,7 @@ export const chat: Command<ChatOptions> = {
     }
     noteServer(context, await context.server());
     return await withHostedWorker(context, { taskQueue, agent }, async (host) => {
-      const person = { by: deciderName(by), ...listenTo(host) };
+      const person = { by: deciderName(by), ...listenTo(context, host) };
       const first = message.join(' ').trim() || null;
       const started = opened ?? (await begin(context, host, { agent, id, arg, first, ...person }));
       if (typeof started === 'number') return started;
@@ -123,7 +123,11 @@ interface Person extends Listener {
 /** Who decides between the lines, and what becomes of a line after `later`. */
 type Decider = Pick<Person, 'by' | 'onLine'>;
 
-function listenTo({ interrupt, hosting: { died } }: HostedWorker): Listener {
+/** What people type to leave other chats, and to learn what they can type. */
+const LEAVE = /^\/(exit|quit|bye)$/i;
+const HELP = /^\/(help|\?)$/i;
+
+function listenTo(context: CliContext, { interrupt, hosting: { died } }: HostedWorker): Listener {
   /** Lines of a pasted text after the first one. */
   const early: string[] = [];
   const onLine = (line: string): void => {
@@ -138,7 +142,12 @@ function listenTo({ interrupt, hosting: { died } }: HostedWorker): Listener {
       try {
         for (;;) {
           const line = early.shift() ?? (await terminal.question('> ', { signal })).trim();
-          if (line !== '') return line;
+          if (LEAVE.test(line)) return null;
+          if (HELP.test(line)) {
+            context.note(
+              'Each line is a message. Ctrl-D or /exit leaves the chat; the run stays open.',
+            );
+          } else if (line !== '') return line;
         }
       } catch (error) {
         if (!signal.aborted) throw error;

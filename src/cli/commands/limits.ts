@@ -31,7 +31,7 @@ import { columns, formatDateTime } from '../format/format.js';
 import { withWorker } from '../hosting/with-worker.js';
 import { deciderName } from '../input/option-parsers.js';
 import { withOptions } from '../input/options.js';
-import { type OpenedRun, requireOpenRun } from '../open-run.js';
+import { type OpenedRun, openRun, requireOpenRun } from '../open-run.js';
 import { nextCommandFor } from '../reports/next-command.js';
 import { submitDecision } from '../requests/decide.js';
 import { chosenActions } from '../requests/prompt.js';
@@ -72,7 +72,10 @@ export const limits: Command<LimitsOptions> = {
 async function showOrSetLimits(context: CliContext, options: LimitsOptions): Promise<ExitCode> {
   const { limit: requested = null } = options;
   const by = deciderName(options.by);
-  const opened = await requireOpenRun(context, options.id);
+  const opened =
+    requested === null
+      ? await openRun(context, options.id, { archive: true })
+      : await requireOpenRun(context, options.id);
   const { client, run } = opened;
   const { id } = run;
   const set = requested && {
@@ -84,7 +87,11 @@ async function showOrSetLimits(context: CliContext, options: LimitsOptions): Pro
       ? (run.view.state?.config.limits ?? null)
       : await withWorker(context, opened, set).catch(rethrowInFlags);
   if (effective === null) {
-    context.note(`Run ${visible(id)} has not loaded its agent yet, so its limits are unknown.`);
+    const when =
+      run.view.ended === null
+        ? 'has not loaded its agent yet'
+        : 'ended before it had loaded its agent';
+    context.note(`Run ${visible(id)} ${when}, so its limits are unknown.`);
   } else if (!context.options.json) for (const line of lines(effective)) context.out(line);
   if (requested !== null) {
     context.note(`Run ${visible(id)} has these limits from now on.`);

@@ -55,7 +55,8 @@ export interface ListOptions {
 
 const PAGE_ROWS = 50;
 
-const NO_RUNS =
+const NO_RUNS = 'The server has no runs in this namespace.';
+const NO_MATCH =
   'No runs match. A run that the server has deleted is in no list; status and transcript read it from the archive.';
 
 /** `list`: lists the runs of the namespace, newest first. Needs no worker. */
@@ -97,7 +98,8 @@ export const list: Command<ListOptions> = {
     if (context.options.json) context.out(JSON.stringify({ rows, cursor }));
     else if (rows.length > 0) for (const line of table(rows)) context.out(line);
     else if (cursor === null) {
-      context.note(NO_RUNS);
+      const isFiltered = Object.keys(options).some((name) => name !== 'cursor');
+      context.note(isFiltered ? NO_MATCH : NO_RUNS);
       const { agent } = filter;
       const unknown = agent === undefined ? null : await unknownAgentText(context, client, agent);
       if (unknown !== null) context.note(`${unknown}.`);

@@ -308,7 +308,7 @@ export async function reportOpen(context: CliContext, run: LeftRun): Promise<voi
   }
   const follow = await nextCommandFor(context, run, ['attach', id]);
   const what = next === 'end' ? 'is ending' : `continues with turn ${next.turn}`;
-  const noWorker = wasHosting ? ', but no worker is running now' : '';
+  const noWorker = wasHosting ? ' once a worker runs again: that of this process has ended' : '';
   context.note(`The run ${what}${noWorker}. Follow it with: ${follow}`);
 }
 

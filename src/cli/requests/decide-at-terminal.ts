@@ -38,6 +38,8 @@ interface Asked {
 /** A request that is decided here, and the name of the person who does. */
 interface Prompted extends Asked {
   readonly by: string;
+  /** What is typed after `later` becomes a message, as in a chat. */
+  readonly takesLines: boolean;
 }
 
 /** The lines that a person types at a prompt. */
@@ -122,7 +124,7 @@ export async function promptForDecision(
   // Another person may have decided in the meantime.
   if (request === undefined) return;
   const by = deciderOf(run, request, given);
-  const prompted: Prompted = { run, request, by };
+  const prompted: Prompted = { run, request, by, takesLines: onLine !== undefined };
   if (ownStanding(run, request, by).name !== 'own') {
     await show(context, prompted, { full: false, prompts: false });
     context.note('The run waits for a person who may decide.');
@@ -181,10 +183,14 @@ async function askUntilDecided(
   }
 }
 
-async function noteLater(context: CliContext, { run, request }: Asked): Promise<void> {
+async function noteLater(
+  context: CliContext,
+  { run, request, takesLines }: Prompted,
+): Promise<void> {
   const see = await nextCommandFor(context, run, ['inbox', run.id, request.id]);
   context.note(`The run waits. Decide later with the commands shown by: ${see}`);
   context.note('This command waits, too; Ctrl-C leaves the run to itself.');
+  if (takesLines) context.note('A line that you type now is sent once the run can take it.');
 }
 
 interface Asking {

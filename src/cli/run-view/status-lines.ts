@@ -3,14 +3,13 @@ import type { ReadStatus } from '../../client/below.js';
 import { startOf } from '../../client/run-row.js';
 import type { RecordedDecision } from '../../core/state/state.js';
 import type { Undoable } from '../../core/state/undo.js';
-import type { AttemptReport } from '../../core/transcript/outcome.js';
 import type { RunReading } from '../../history/read-run.js';
 import { waitingFor } from '../../history/projection.js';
 import { isOpenStatus, statusName, type RunStatus } from '../../core/state/status.js';
 import { isChecking, shownReason, statusText, withReason } from '../../core/state/status-text.js';
 import { listInLine, visible, visibleMessage, actorText } from '../../core/state/summaries.js';
 import { stepOfLimit } from '../../core/state/turn-definition.js';
-import { headOf, printable } from '../../core/text/text.js';
+import { headOf, printable, withoutTail } from '../../core/text/text.js';
 import { runMs, startOfRun } from '../../history/run-time.js';
 import { NO_MODEL } from '../../core/definition/definition.js';
 import { modelText } from '../reports/report-run.js';
@@ -88,7 +87,7 @@ export function statusLines(view: StatusView, paint: Palette): readonly string[]
       { name: 'decided', lines: decidedLines(status, view.width - NAME_COLUMNS) },
       { name: 'grants', lines: grantLines(status) },
       { name: 'undo', lines: undoLines(view) },
-      { name: 'failures', lines: reportLines(status.reports) },
+      { name: 'failures', lines: reportLines(status) },
       { name: 'answer', lines: answerLines(status) },
       { name: 'next', lines: next },
     ],
@@ -290,17 +289,22 @@ function undoWord(state: Undoable['state']): string | undefined {
   return state === 'not_undone' ? 'not undone' : state;
 }
 
-/** Lists failed attempts of model calls. */
-function reportLines(reports: readonly AttemptReport[]): readonly string[] {
+/** Lists failed attempts of model calls. What a line above them says is not said again. */
+function reportLines({ reports, message: shown }: RunStatus): readonly string[] {
   return columns(
-    reports.map(({ at, type, status, attempt, waitMs, requestId, message }) => [
-      formatTime(at),
-      status === undefined || type.includes(String(status)) ? type : `${type} ${status}`,
-      `attempt ${attempt}`,
-      waitMs === 0 ? '' : `next after ${formatDuration(waitMs)}`,
-      visible(requestId ?? ''),
-      visible(message),
-    ]),
+    reports.map(({ at, type, status, attempt, waitMs, requestId, message }, index) => {
+      const isSame = index > 0 && reports[index - 1]?.message === message;
+      // The message of a failure is cut, that of the status is not.
+      const isAbove = shown?.startsWith(withoutTail(message, /…/)) === true;
+      return [
+        formatTime(at),
+        status === undefined || type.includes(String(status)) ? type : `${type} ${status}`,
+        `attempt ${attempt}`,
+        waitMs === 0 ? '' : `next after ${formatDuration(waitMs)}`,
+        visible(requestId ?? ''),
+        isAbove || isSame ? '' : visible(message),
+      ];
+    }),
   );
 }
 

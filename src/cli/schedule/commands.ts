@@ -11,6 +11,7 @@ import { nextCommandAbout } from '../reports/next-command.js';
 import type { JsonObject } from '../../core/text/json.js';
 import { checkAgent } from '../open-run.js';
 import { RUN_SETTINGS, runSettings, type RunSettingOptions } from '../input/run-settings.js';
+import { nearHint } from '../../validation/near-names.js';
 import { closedTarget, type ScheduleTarget } from './target.js';
 import { asOptions, withSchedules } from './with-schedules.js';
 
@@ -308,7 +309,7 @@ function removed(names: readonly string[]): ScheduleChanges {
     const field = Object.hasOwn(REMOVABLE, name) ? REMOVABLE[name] : undefined;
     if (field !== undefined) return [field, null] as const;
     throw new UsageError(
-      `--without: expected one of ${Object.keys(REMOVABLE).join(', ')}; got ${visible(name)}`,
+      `--without: expected one of ${Object.keys(REMOVABLE).join(', ')}; got ${visible(name)}${nearHint(visible(name), Object.keys(REMOVABLE))}`,
     );
   });
   return Object.fromEntries(entries);
