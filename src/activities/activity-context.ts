@@ -1,6 +1,6 @@
 import { ApplicationFailure } from '@temporalio/common';
 import { LRUCache } from 'lru-cache';
-import type { AgentCatalog } from '../agents/agent-definition.js';
+import { type AgentCatalog, ownHash } from '../agents/agent-definition.js';
 import type { MayDecide, NotifyFunction } from '../agents/agent-parts.js';
 import type { Agent } from '../agents/agent.js';
 import { withCallerTools } from '../agents/client-tools.js';
@@ -95,15 +95,10 @@ export function createDefinitionCache(agents: AgentCatalog): DefinitionCache {
       const tools = withCallerTools(own, { definition, builtIn });
       // Template arguments and the tools of MCP servers and of callers differ from run to run;
       // everything else must be equal.
-      const current = named !== undefined && named.definition.hash === baseHash(definition);
+      const current = named !== undefined && named.definition.hash === ownHash(definition);
       return { definition, tools, agent: named?.agent, current };
     },
   };
-}
-
-/** Returns the hash of the agent definition from which a run's definition was derived. */
-function baseHash({ callerTools, mcp, template }: AgentDefinition): string | undefined {
-  return callerTools?.without ?? mcp?.unlisted ?? template?.unfilled;
 }
 
 /** The worker's settings for requests, in addition to the rules of agents and runs. */

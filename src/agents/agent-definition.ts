@@ -207,6 +207,11 @@ export function extendedDefinition(
   return withHash({ ...content, tools, callerTools });
 }
 
+/** Returns the hash of the agent's own definition, from which that of a run may be derived. */
+export function ownHash({ callerTools, mcp, template, hash }: AgentDefinition): string {
+  return callerTools?.without ?? mcp?.unlisted ?? template?.unfilled ?? hash;
+}
+
 function serverOf(tools: readonly ToolDefinition[], name: string): string {
   return tools.find((tool) => tool.name === name)?.mcp?.server ?? '';
 }

@@ -1,9 +1,10 @@
 import type { Client } from '@temporalio/client';
-import { withCalled } from '../agents/agent-definition.js';
+import { createAgentCatalog, ownHash, withCalled } from '../agents/agent-definition.js';
 import { agentProblem, servedAgentProblem, unknownAgent } from '../client/fork-run.js';
 import { storedId, unknownIdHint } from '../client/run-ids.js';
 import { toRunStatus } from '../client/status.js';
 import { NoRunError, NoServerError, RefusedError } from '../core/errors.js';
+import { isLoaded } from '../core/rules/limits.js';
 import { statusText } from '../core/state/status-text.js';
 import { visible } from '../core/state/summaries.js';
 import { nextTarget } from '../history/follow-history.js';
@@ -11,6 +12,7 @@ import { endOfRun } from '../history/pending-work.js';
 import { type RunReading, readRun } from '../history/read-run.js';
 import type { Archive } from '../storage/blob-store.js';
 import { type ServedAgent, findServedAgent, hasLiveWorker } from '../temporal/pollers.js';
+import { readResultTool } from '../tools/built-in/default-tools.js';
 import { resolveTaskQueue } from '../temporal/task-queue.js';
 import { type CliContext, CommandError, UsageError } from './context.js';
 import { formatAgo, formatDateTime } from './format/format.js';
@@ -184,6 +186,30 @@ export async function agentLack(
   const { agents } = await context.config();
   if (agent === '' || withCalled(agents).some(({ name }) => name === agent)) return null;
   return `This configuration does not have agent "${visible(agent)}": start the program that has it`;
+}
+
+/**
+ * Says that a worker has started a run with another version of its agent than this configuration has, such as one
+ * that was started before the file was edited. Returns false while the run has not loaded its agent.
+ */
+export async function noteOtherVersion(
+  context: CliContext,
+  { state }: Pick<RunReading['view'], 'state'>,
+  { line }: { readonly line: (text: string) => void },
+): Promise<boolean> {
+  if (state === null || !isLoaded(state)) return false;
+  const { definition } = state.config;
+  const { agents } = await context.config();
+  const { blobs } = await context.stores();
+  // Each worker has a default model of its own.
+  const options = { defaultModel: definition.model, builtIn: [readResultTool(blobs)] };
+  const own = createAgentCatalog(agents, options).named(definition.name)?.definition.hash;
+  if (own !== undefined && own !== ownHash(definition)) {
+    line(
+      `The worker of this run has another version of agent ${visible(definition.name)} than the configuration here. Restart that worker to use this one; the command dev does so after each change.`,
+    );
+  }
+  return true;
 }
 
 /**

@@ -109,6 +109,26 @@ test('a run of an agent that the configuration lacks is followed, and no worker 
   expect(outcome).toMatchObject({ status: 'completed', answer: 'read' });
 }, 60_000);
 
+test('a run whose worker has another version of the agent says so, and a run of the same version does not', async () => {
+  const place = (taskQueue: string) => [
+    '--no-config',
+    '--address',
+    inject('temporalAddress'),
+    '--task-queue',
+    taskQueue,
+  ];
+  const note = 'The worker of this run has another version of agent files than the configuration';
+  const taskQueue = `older-${randomUUID()}`;
+  const older = defineAgent({ name: 'files', instructions: 'older', model: 'm' });
+  await rig.worker([older], { taskQueue, models: { m: { call: async () => replyText('read') } } });
+  const other = await command.here(['run', 'files', 'x', ...place(taskQueue)]).ended;
+  expect(other).toMatchObject({ code: 0, stdout: 'read\n' });
+  expect(other.stderr).toContain(note);
+  const own = await command.here(['run', 'files', 'x', ...place(`own-${randomUUID()}`)]).ended;
+  expect(own.code).toBe(0);
+  expect(own.stderr).not.toContain(note);
+}, 60_000);
+
 test.each([[['serve', '--port', '0']], [['worker']]])(
   '%s notes open runs whose agent the configuration lacks',
   async (words) => {

@@ -256,40 +256,41 @@ describe('the header', () => {
     home: '/h',
   };
 
-  function shown(...views: readonly (Projection | null)[]): readonly string[] {
+  async function shown(...views: readonly (Projection | null)[]): Promise<readonly string[]> {
     const lines: string[] = [];
-    const header = runHeader(server, 'x/1', paint);
+    const context = { server: async () => server } as unknown as CliContext;
+    const header = await runHeader(context, { id: 'x/1', joined: {} }, paint);
     const screen = {
       line: (text: string) => void lines.push(text),
       live: () => {},
       close: () => {},
     };
-    for (const each of views) header.show(each, screen);
+    for (const each of views) await header.show(each, screen);
     return lines;
   }
 
-  test('links to the run, and is shown once, with the model when that is known', () => {
+  test('links to the run, and is shown once, with the model when that is known', async () => {
     const link = 'http://127.0.0.1:8233/namespaces/a%20b/workflows/x%2F1';
     expect(uiLink(server, 'x/1')).toBe(link);
     const state = begun(config());
     const lines = [`run x/1 · ${link}`, 'model m'];
-    expect(shown(viewOf(null), viewOf(state), viewOf(state))).toEqual(lines);
-    expect(shown(viewOf(state))).toEqual(lines);
+    expect(await shown(viewOf(null), viewOf(state), viewOf(state))).toEqual(lines);
+    expect(await shown(viewOf(state))).toEqual(lines);
   });
 
-  test('never shows an empty model while the definition is being loaded', () => {
+  test('never shows an empty model while the definition is being loaded', async () => {
     const loading = begun(config({ model: '' }));
-    const lines = shown(null, viewOf(loading), viewOf(begun(config())));
+    const lines = await shown(null, viewOf(loading), viewOf(begun(config())));
     expect(lines).toEqual([expect.stringMatching(/^run x\/1 · http/), 'model m']);
   });
 
-  test('names no model for a run that calls none', () => {
-    expect(shown(viewOf(begun(config({ model: 'none' }))))).toHaveLength(1);
+  test('names no model for a run that calls none', async () => {
+    expect(await shown(viewOf(begun(config({ model: 'none' }))))).toHaveLength(1);
   });
 
-  test('does not wait long for the model, and never presents the demo model as an LLM', () => {
+  test('does not wait long for the model, and never presents the demo model as an LLM', async () => {
     const state = begun(config({ model: 'demo' }));
-    const lines = shown(null, viewOf(null), viewOf(state), viewOf(state));
+    const lines = await shown(null, viewOf(null), viewOf(state), viewOf(state));
     expect(lines).toEqual([
       expect.stringMatching(/^run x\/1 · http/),
       'demo model (code, not an LLM)',

@@ -19,6 +19,7 @@ import {
   formatUsage,
   palette,
 } from '../format/format.js';
+import { noteOtherVersion } from '../open-run.js';
 import { belowLines } from '../requests/below.js';
 import {
   type AskingRun,
@@ -168,23 +169,33 @@ async function fullAnswer(context: CliContext, outcome: Outcome): Promise<string
   }
 }
 
-/** The first lines about a run: its id with its page in the Temporal UI, and then its model. */
+/** The first lines about a run: its id with its page in the Temporal UI, and then its model and its version. */
 export interface RunHeader {
-  /** Shows the first line at once, and the model as soon as it is known. */
-  show(view: Projection | null, screen: Screen): void;
+  /** Shows the first line at once, and the others as soon as they are known. */
+  show(view: Projection | null, screen: Screen): Promise<void>;
 }
 
-/** Creates the header of a run, which remembers what it has shown. */
-export function runHeader(server: ServerHandle, id: string, paint: Palette): RunHeader {
+/**
+ * Creates the header of a run, which remembers what it has shown. Whether the version of the agent is that of the
+ * configuration is said only of a new run: the file may have changed since a joined one began.
+ */
+export async function runHeader(
+  context: CliContext,
+  { id, joined }: { readonly id: string; readonly joined: object | null },
+  paint: Palette,
+): Promise<RunHeader> {
+  const server = await context.server();
+  let isVersionKnown = joined !== null;
   let shown = false;
   let named = false;
   return {
-    show(view, screen) {
+    async show(view, screen) {
       const model = modelText(view);
       if (!shown) screen.line(runLine(server, id, paint));
       if (!named && model !== null) screen.line(model);
       shown = true;
       named ||= model !== null;
+      if (view !== null) isVersionKnown ||= await noteOtherVersion(context, view, screen);
     },
   };
 }

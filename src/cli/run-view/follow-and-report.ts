@@ -76,7 +76,7 @@ type WatchEnd =
   | { readonly type: 'turn-ended'; readonly last: FollowedRun; readonly ended: FinishedTurn }
   | { readonly type: 'interrupted'; readonly last: FollowedRun | null };
 
-const NO_HEADER: RunHeader = { show: () => undefined };
+const NO_HEADER: RunHeader = { show: async () => undefined };
 
 /** A request of a run, or of a run below it. */
 interface Unseen {
@@ -96,7 +96,7 @@ async function watchRun(
 ): Promise<WatchEnd> {
   const paint = palette(context.color);
   const screen = await openScreen(context);
-  const header = watch.knowsHeader ? NO_HEADER : runHeader(await context.server(), watch.id, paint);
+  const header = watch.knowsHeader ? NO_HEADER : await runHeader(context, watch, paint);
   const broken = new AbortController();
   const giveUp = (error: unknown): void => broken.abort(error);
   watch.ready.catch(giveUp);
@@ -124,7 +124,7 @@ async function watchRun(
     if (!isNothing(below)) closed.abort();
   };
   try {
-    header.show(joined, screen);
+    await header.show(joined, screen);
     if (joined !== null) {
       lines.add((watch.joined?.events ?? []).flatMap(createStepEmitter(runId)));
       const past = lines.take(joined);
@@ -149,7 +149,7 @@ async function watchRun(
       // The history is read from its beginning.
       if (followed.runId === runId && followed.view.lastEvent < after) continue;
       last = followed;
-      header.show(followed.view, screen);
+      await header.show(followed.view, screen);
       for (const line of lines.take(followed.view)) screen.line(line);
       ticker.onProgress();
       const end = await endOfWatch(context, watch, followed);
