@@ -159,12 +159,13 @@ describe('the inbox', () => {
 });
 
 /** Ends as a command does whose worker was in its process. */
-const leave: Command<{ readonly id: string }> = {
+const leave: Command<{ readonly id: string; readonly by?: string }> = {
   declare: (entry) => entry,
-  async run(context, { id }) {
+  async run(context, { id, by }) {
     const run = await readRun(rig.client, id);
     const last = { runId: run.runId, view: run.view };
-    return await reportWaiting(context, { ...run, last, wasHosting: true, below: NOTHING_BELOW });
+    const left = { ...run, last, wasHosting: true, below: NOTHING_BELOW };
+    return await reportWaiting(context, { ...left, by });
   },
 };
 
@@ -176,6 +177,10 @@ test('a command that ends says "you" only to a person who may decide', async () 
   const told = await perdure(leave, { id: guarded.id });
   expect(told.stderr).toContain('A person who may decide can do so now;');
   expect(told.stderr).toMatch(/approve .* --by NAME/);
+  // The name that was given for the run holds for its commands, too.
+  const named = await perdure(leave, { id: guarded.id, by: 'ann lee' });
+  expect(named.stderr).toContain('You can decide now;');
+  expect(named.stderr).toMatch(/approve .* --by 'ann lee'/);
   await Promise.all([open.handle.cancel(), guarded.handle.cancel()]);
 });
 

@@ -232,7 +232,7 @@ export interface LeftRun {
 }
 
 /** A run that waits, with the open requests of the runs of called agents below it. */
-interface WaitingRun extends LeftRun {
+interface WaitingRun extends LeftRun, Pick<AskingRun, 'by'> {
   readonly below: Below;
 }
 
@@ -259,8 +259,8 @@ export async function reportWaiting(context: CliContext, run: WaitingRun): Promi
   return status === null && isBlocked ? EXIT.blocked : EXIT.waiting;
 }
 
-function askingRun({ id, taskQueue, last }: LeftRun): AskingRun {
-  return { id, taskQueue, view: last?.view ?? { state: null } };
+function askingRun({ id, taskQueue, last, by }: WaitingRun): AskingRun {
+  return { id, taskQueue, view: last?.view ?? { state: null }, by };
 }
 
 async function continueText(context: CliContext, run: WaitingRun): Promise<string> {
@@ -275,7 +275,8 @@ async function continueText(context: CliContext, run: WaitingRun): Promise<strin
     const worker = await nextCommandFor(context, run, ['worker']);
     const asking = askingRun(run);
     const mayDecide =
-      below.requests.length > 0 || requests.some((one) => ownStanding(asking, one).name === 'own');
+      below.requests.length > 0 ||
+      requests.some((one) => ownStanding(asking, one, run.by).name === 'own');
     const who = mayDecide ? 'You can decide now' : 'A person who may decide can do so now';
     return `The worker ran in this process. ${who}; the run continues when a worker runs: ${worker}`;
   }

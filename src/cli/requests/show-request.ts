@@ -27,6 +27,8 @@ export interface AskingRun {
   readonly id: string;
   readonly taskQueue: string;
   readonly view: Pick<Projection, 'state'>;
+  /** The name that the command was given for its user; absent: that of the operating system. */
+  readonly by?: string | undefined;
 }
 
 /** Returns how the user of this program can decide about a request, under this name if they have given one. */
@@ -118,10 +120,12 @@ export async function shownRequest(
   const now = Date.now();
   const read = await readable(context, request);
   const command = (words: readonly string[]) => nextCommandFor(context, run, words);
-  const standing = ownStanding(run, request);
+  const { by } = run;
+  const standing = ownStanding(run, request, by && deciderOf(run, request, by));
+  const given = by !== undefined && standing.name === 'own' ? ['--by', by] : [];
   const commands = await Promise.all(
     decidingCommands(run.id, request, now, standing.name).map(async ({ words, purpose }) => ({
-      command: await command(words),
+      command: await command([...words, ...given]),
       purpose,
     })),
   );

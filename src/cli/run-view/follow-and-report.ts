@@ -331,7 +331,8 @@ async function follow(
     const again = agent === undefined ? {} : { again: ['chat', agent, '--id', id] };
     return await reportInterrupted(context, { ...left, ...again });
   }
-  if (end.type === 'waiting') return await reportWaiting(context, { ...left, below: end.below });
+  if (end.type === 'waiting')
+    return await reportWaiting(context, { ...left, by, below: end.below });
   const code = await reportReached(context, run, end);
   const staysUp = ui && context.isTty && hosting.isHosting;
   const resting = staysUp ? { ...left, wasHosting: false } : left;
