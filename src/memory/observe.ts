@@ -6,6 +6,7 @@ import { parseJson } from '../core/text/json.js';
 import { toPlain } from '../tools/result/plain.js';
 import { RecordedResult, type Tool, type ToolContext, createToolRegistry } from '../tools/tool.js';
 import type { Model, ModelRequest } from '../models/model.js';
+import { withCall } from '../models/model-entry.js';
 
 /** A tool call that was executed. */
 export interface MemoryEffect {
@@ -140,20 +141,17 @@ export function observeModel(
   { modelRequests }: Observed,
   { beforeStep, afterStep }: Watch,
 ): Model {
-  return {
-    ...model,
-    async call(request, context) {
-      const number = await beforeStep();
-      if (isLost()) return await never();
-      const { files: _files, ...recorded } = request;
-      modelRequests.push({ ...recorded, messages: [...recorded.messages] });
-      try {
-        return await model.call(request, context);
-      } finally {
-        afterStep(number);
-      }
-    },
-  };
+  return withCall(model, async (request, context) => {
+    const number = await beforeStep();
+    if (isLost()) return await never();
+    const { files: _files, ...recorded } = request;
+    modelRequests.push({ ...recorded, messages: [...recorded.messages] });
+    try {
+      return await model.call(request, context);
+    } finally {
+      afterStep(number);
+    }
+  });
 }
 
 /** An activity that executes a call. */

@@ -51,6 +51,20 @@ export interface ModelRate {
   readonly per?: Duration;
 }
 
+/** Returns a model with other calls. Its facts stay, also those that an instance of a class has as getters. */
+export function withCall(
+  { price, window, capabilities, rate }: Model & ModelFacts,
+  call: Model['call'],
+): Model & ModelFacts {
+  return {
+    ...(price && { price }),
+    ...(window !== undefined && { window }),
+    ...(capabilities && { capabilities }),
+    ...(rate && { rate }),
+    call,
+  };
+}
+
 /** The protocols of built-in adapters, by their names in a config. */
 export type ModelApiName = OpenAiApiName | 'anthropic';
 

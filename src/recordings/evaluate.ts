@@ -7,6 +7,7 @@ import { isObject } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
 import type { Outcome, Usage } from '../core/transcript/outcome.js';
 import type { Model } from '../models/model.js';
+import { withCall } from '../models/model-entry.js';
 import { normalizeError } from '../tools/result/plain.js';
 import { namesHint } from '../validation/near-names.js';
 import type { OptionNames } from '../validation/option-names.js';
@@ -333,15 +334,12 @@ function failedRun(error: unknown): CandidateRun {
 function timed(model: Model): { readonly model: Model; readonly latencyMs: () => number } {
   let sum = 0;
   return {
-    model: {
-      ...model,
-      async call(request, context) {
-        const begin = performance.now();
-        const reply = await model.call(request, context);
-        sum += performance.now() - begin;
-        return reply;
-      },
-    },
+    model: withCall(model, async (request, context) => {
+      const begin = performance.now();
+      const reply = await model.call(request, context);
+      sum += performance.now() - begin;
+      return reply;
+    }),
     latencyMs: () => Math.round(sum),
   };
 }

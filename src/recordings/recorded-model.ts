@@ -11,7 +11,7 @@ import {
   type TokenLogprob,
   isModelError,
 } from '../models/model.js';
-import type { ModelFacts } from '../models/model-entry.js';
+import { type ModelFacts, withCall } from '../models/model-entry.js';
 import { type Classification, getClassKeys } from '../output/classes/classes.js';
 import { type Divergence, type Found, createDivergence } from './divergence.js';
 import { generatedReplies, nodePlaceOf } from './generated-replies.js';
@@ -179,27 +179,24 @@ const LASTING: readonly ModelErrorKind[] = ['credentials', 'model', 'quota'];
  */
 export function candidateModel(model: Model, found: Found): Model {
   let lasting: ModelError | null = null;
-  return {
-    ...model,
-    async call(request, context) {
-      await new Promise<void>((resolve) => setImmediate(resolve));
-      context.signal.throwIfAborted();
-      stopAfter(found);
-      if (lasting !== null) throw lasting;
-      try {
-        const reply = await model.call(request, context);
-        found.failure = null;
-        return reply;
-      } catch (error) {
-        // A call that its run has canceled did not fail.
-        if (!context.signal.aborted) {
-          found.failure = error;
-          if (isModelError(error) && LASTING.includes(error.details.kind)) lasting = error;
-        }
-        throw error;
+  return withCall(model, async (request, context) => {
+    await new Promise<void>((resolve) => setImmediate(resolve));
+    context.signal.throwIfAborted();
+    stopAfter(found);
+    if (lasting !== null) throw lasting;
+    try {
+      const reply = await model.call(request, context);
+      found.failure = null;
+      return reply;
+    } catch (error) {
+      // A call that its run has canceled did not fail.
+      if (!context.signal.aborted) {
+        found.failure = error;
+        if (isModelError(error) && LASTING.includes(error.details.kind)) lasting = error;
       }
-    },
-  };
+      throw error;
+    }
+  });
 }
 
 function stopAfter({ divergence }: Found): void {

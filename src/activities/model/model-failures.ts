@@ -29,6 +29,8 @@ const OF_WORKER: readonly string[] = ['credentials', 'model'] satisfies readonly
 export const RATE = 'rate';
 /** The type of a failure for which a budget across runs had no room: no other model would be cheaper for it. */
 export const BUDGET = 'shared_budget';
+/** The type of a failure whose cause is the code of a custom model: its reply has another form than a reply has. */
+export const BAD_REPLY = 'bad_reply';
 /** The types of failures for which no request was sent, so that retries cost nothing. */
 const UNSENT: readonly string[] = ['no_credentials', 'decide_missing', RATE];
 const FIRST_PROBE_MS = 30_000;
@@ -188,6 +190,7 @@ const NOT_OF_MESSAGES = [
   'no_logprobs',
   'answer_too_large',
   'items_unreadable',
+  BAD_REPLY,
   // Of an agent's decide function: it threw, or it wanted more than its budget allows.
   'decide',
   'limit',

@@ -14,6 +14,7 @@ import { type Model, type ModelRequest, estimateUsage, ModelError } from '../../
 import { takeFromRate } from '../../updates/shared-limits.js';
 import { formatDuration } from '../../core/text/text.js';
 import { normalizeError } from '../../tools/result/plain.js';
+import { checkedReply } from './checked-reply.js';
 import { PATIENCE_MS, RATE } from './model-failures.js';
 
 /** The tokens of a reply before any has been seen. */
@@ -53,7 +54,7 @@ function pace(model: Model, { name, rate }: { readonly name: string; readonly ra
       const counted = rate.tokens !== undefined;
       const tokens = counted ? promptTokens(request) + Math.round(replyTokens) : 0;
       await holder.enter({ tokens, since, signal: context.signal }, take);
-      const reply = await model.call(request, context);
+      const reply = checkedReply(await model.call(request, context), request);
       if (!counted) return reply;
       const { inputTokens, outputTokens } = reply.usage ?? estimateUsage(request, reply);
       replyTokens += (outputTokens - replyTokens) * NEWEST_SHARE;
