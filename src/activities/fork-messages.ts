@@ -239,7 +239,7 @@ export async function offloadText(
   const stored = await retryStore(() => fitText(text, store, options));
   if ('value' in stored) return stored.value;
   const keepBytes = keptBytes(options.maxBytes ?? Infinity);
-  return { text: cutText(text, { lost: stored.fault, keepBytes }) };
+  return { text: cutText(text, { lost: stored.fault, keepBytes }), lost: stored.fault };
 }
 
 /**

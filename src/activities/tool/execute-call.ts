@@ -194,7 +194,8 @@ async function callFunction(
     const message = `its result cannot be read: ${normalizeError(error).message}`;
     context.log.warn(redactMessage(`${toolText(pinned)} was executed, but ${message}`));
     if (nodeOfCall(pinned) !== null) return { unreadable: `it was executed, but ${message}` };
-    return { content: redactMessage(`[the call was executed; ${message}]`), isText: true };
+    const lost = redactMessage(message);
+    return { content: `[the call was executed; ${lost}]`, isText: true, lost };
   }
 }
 

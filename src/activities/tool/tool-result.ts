@@ -121,6 +121,8 @@ export interface SerializedResult {
   readonly content: string;
   /** Whether the tool returned a text; otherwise, `content` is JSON. */
   readonly isText: boolean;
+  /** Why `content` is not what the tool returned. */
+  readonly lost?: string;
   readonly artifact?: Omit<CreatedArtifact, 'blob'> & { readonly head: string };
   readonly picture?: Pick<Screenshot, 'base64' | 'mediaType' | 'bytes'>;
 }
@@ -151,7 +153,8 @@ export async function serializeResult(
     if (tool.effect === 'read') throw new ToolError(message);
     tool.warn(message);
     const content = await normalizeResult(value, { signal });
-    return { content: `[no artifact: ${serialized.problem}]\n${content}`, isText: true };
+    const lost = serialized.problem;
+    return { content: `[no artifact: ${lost}]\n${content}`, isText: true, lost };
   }
   const { content, isText, kind, head } = serialized;
   const artifact = {
@@ -170,18 +173,22 @@ export async function serializeResult(
  */
 export async function recordResult(
   { name, ends, value }: Pick<ToolDefinition, 'name' | 'ends' | 'value'>,
-  { content, isText, artifact: made, picture }: SerializedResult,
+  { content, isText, lost, artifact: made, picture }: SerializedResult,
   blobs: BlobStore,
 ): Promise<ToolSuccess> {
   if (picture !== undefined) return await recordScreenshot(content, { picture, blobs });
   if (nodeOfCall({ name }) !== null && !isText) return recordNode(content);
   const typed = (ends || value) && !isText;
-  if (made === undefined) return await recordText(content, { typed, blobs });
+  if (made === undefined) {
+    const recorded = await recordText(content, { typed, blobs });
+    return lost === undefined ? recorded : { ...recorded, lost };
+  }
   const { head, ...facts } = made;
   const stored = await retryStore(() => blobs.put(content));
   if ('fault' in stored) {
-    const { text } = await offloadText(content, blobs);
-    return { text: `[no artifact: it could not be stored: ${stored.fault}]\n${text}` };
+    const fault = `it could not be stored: ${stored.fault}`;
+    const { text, blob } = await offloadText(content, blobs);
+    return { text: `[no artifact: ${fault}]\n${text}`, ...(blob && { blob }), lost: fault };
   }
   const artifact = { ...facts, blob: stored.value };
   // A result that ends a turn is its answer, and remains an artifact for the next turn.
@@ -212,12 +219,14 @@ async function recordText(
   content: string,
   { typed, blobs }: { typed: boolean | undefined; blobs: BlobStore },
 ): Promise<ToolSuccess> {
-  const { text, blob } = await offloadText(content, blobs);
+  const { text, blob, lost } = await offloadText(content, blobs);
   // Only the run's output is also recorded as a value; everything else is recorded once, as text.
-  const output = typed && !blob ? parseJson(content) : undefined;
+  const fits = lost === undefined || Buffer.byteLength(content) <= NODE_BYTES;
+  const output = typed && !blob && fits ? parseJson(content) : undefined;
   return {
     text,
     ...(blob && { blob }),
+    ...(lost !== undefined && output === undefined && { lost: `it could not be stored: ${lost}` }),
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- JSON.parse gives JSON
     ...(output !== undefined && { output: output as Json }),
   };

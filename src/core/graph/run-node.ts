@@ -332,17 +332,29 @@ function wholeResults(node: GraphNode, results: readonly CallResult[]): readonly
   const isOfTool = node.kind === 'tool' || (node.kind === 'each' && node.body.kind === 'tool');
   if (!isOfTool || node.save === undefined) return results;
   return results.map((result) => {
-    const { ok, blob, text, output = text, artifactName } = result;
-    const isCut = blob !== undefined && output === text && artifactName === undefined;
-    if (!ok || !isCut) return result;
-    const size = formatBytes(blob.bytes);
-    const message = `the tool was executed, but its result of ${size} is too large to be saved; return less, or an artifact`;
+    const fault = result.ok ? faultOf(result) : null;
+    if (fault === null) return result;
+    const message = `the tool was executed, but its result ${fault.what}`;
     return {
       ...result,
       ok: false,
-      text: JSON.stringify({ error: { type: 'too_large', message } }),
+      text: JSON.stringify({ error: { type: fault.type, message } }),
     };
   });
+}
+
+/** Returns why a result is not here as a whole; null if it is. */
+function faultOf({
+  blob,
+  lost,
+  text,
+  output = text,
+  artifactName,
+}: CallResult): { readonly type: string; readonly what: string } | null {
+  if (lost !== undefined) return { type: 'lost', what: `is not whole: ${lost}` };
+  if (blob === undefined || output !== text || artifactName !== undefined) return null;
+  const what = `of ${formatBytes(blob.bytes)} is too large to be saved; return less, or an artifact`;
+  return { type: 'too_large', what };
 }
 
 function confirmEnd(

@@ -64,8 +64,7 @@ import type { AskedByServer, ServerAnswer } from '../transcript/request.js';
 import type { PromptChunk } from '../transcript/transcript.js';
 import { chunkShape, configShape, priceShape } from './state.js';
 
-// An operator can complete an activity with any value, so each recorded result is checked before
-// use.
+// An operator can complete an activity with any value, so each recorded result is checked before use.
 
 /** A reply of a model to the function of a graph's node. */
 export interface GeneratedReply {
@@ -241,6 +240,7 @@ export const replyShape = fields<RecordedReply>({
 const success = {
   text,
   blob: optional(blobShape),
+  lost: optional(text),
   output: optional(json),
   artifact: optional(createdArtifactShape),
   attachments: optional(list(attachmentShape)),

@@ -77,8 +77,8 @@ export type Referred =
   | { readonly value: Json }
   | { readonly artifact: string }
   | { readonly failed: true }
-  /** Only a part of the value is kept. */
-  | { readonly cut: true };
+  /** Only a part of the value is kept. `lost`: why there is no more. */
+  | { readonly cut: true; readonly lost?: string };
 
 /** The outcome of `resolveReferences`. */
 type Resolved =
@@ -117,7 +117,7 @@ function targetOf(
 ): { readonly value: Json } | { readonly problem: string } {
   const { path } = reference;
   if ('failed' in result) return { value: null };
-  if ('cut' in result) return { problem: cutText(reference) };
+  if ('cut' in result) return { problem: cutText(reference, result) };
   if ('artifact' in result) {
     if (path === '') return { value: result.artifact };
     return { problem: artifactText(reference, result.artifact) };
@@ -148,11 +148,15 @@ function artifactText({ ref, path }: Reference, name: string): string {
   );
 }
 
-function cutText({ ref }: Reference): string {
-  return (
-    `the result of ${ref} is too long to be passed on: only a part of it is kept; write what is needed of it ` +
-    'into the arguments, or let its tool return an artifact'
-  );
+function cutText({ ref }: Reference, { lost }: { readonly lost?: string }): string {
+  const [why, help] =
+    lost === undefined
+      ? [
+          'is too long to be passed on: only a part of it is kept',
+          ', or let its tool return an artifact',
+        ]
+      : [`is not whole: ${lost}`, ''];
+  return `the result of ${ref} ${why}; write what is needed of it into the arguments${help}`;
 }
 
 const MAX_NAMES = 20;
@@ -204,6 +208,8 @@ export type ActionResult =
       readonly artifact?: string;
       /** `value` is a text with only a part of a long result, to which no action can refer. */
       readonly cut?: true;
+      /** Why the rest of a cut result is nowhere else. */
+      readonly lost?: string;
     }
   | { readonly ok: false; readonly error: { readonly type: string; readonly message: string } };
 

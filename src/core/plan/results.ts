@@ -48,7 +48,7 @@ export function actionResult(
   result: CallResult,
   { characters = Infinity, isEarlier = false }: Kept = {},
 ): ActionResult {
-  const { ok, output, text, artifactName, blob } = result;
+  const { ok, output, text, artifactName, blob, lost } = result;
   if (!ok) {
     const { type, message } = errorIn(text);
     return { ok, error: { type, message: message.slice(0, MAX_ERROR) } };
@@ -56,14 +56,15 @@ export function actionResult(
   const whole = output ?? text;
   const value = cutValue(whole, characters);
   // A result in the blob store has only its beginning and its end here.
-  const isCut = (blob !== undefined || value !== whole) && !isEarlier;
+  const isPart = blob !== undefined || lost !== undefined || value !== whole;
+  const isCut = isPart && !isEarlier;
   // The value of a tool that ends a turn is used directly, even if it also has an artifact.
   const isArtifact = output === undefined && artifactName !== undefined;
   return {
     ok,
     value,
     ...(isArtifact && { artifact: artifactName }),
-    ...(isCut && !isArtifact && { cut: true }),
+    ...(isCut && !isArtifact && { cut: true, ...(lost !== undefined && { lost }) }),
   };
 }
 
@@ -73,8 +74,8 @@ export function actionResult(
  */
 export function referred(result: ActionResult, earlier = false): Referred {
   if (!result.ok) return earlier ? { value: null } : { failed: true };
-  const { value, artifact, cut } = result;
-  if (cut) return { cut };
+  const { value, artifact, cut, lost } = result;
+  if (cut) return { cut, ...(lost !== undefined && { lost }) };
   return artifact === undefined ? { value } : { artifact };
 }
 

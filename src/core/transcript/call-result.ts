@@ -12,6 +12,8 @@ export interface CallResult {
   /** What the model reads. */
   readonly text: string;
   readonly blob?: BlobRef;
+  /** Why `text` is not the whole result, and no blob has it; absent if one of the two is whole. */
+  readonly lost?: string;
   /** The tool's value; only for a tool with `ends` and for the tools of a graph. */
   readonly output?: Json;
   /**
@@ -122,6 +124,8 @@ export function refusal(id: string, error: { type: CallErrorType; message: strin
 export interface ToolSuccess {
   readonly text: string;
   readonly blob?: BlobRef;
+  /** See `CallResult`. Workers of earlier versions omit it. */
+  readonly lost?: string;
   readonly output?: Json;
   /** The value as an artifact. `text` is then its beginning, except for a tool with `ends`. */
   readonly artifact?: CreatedArtifact;
@@ -142,12 +146,13 @@ export function succeededCall(
   tool: ToolDefinition,
   success: ToolSuccess,
 ): CallResult {
-  const { text, blob, output, artifact, attachments } = success;
+  const { text, blob, lost, output, artifact, attachments } = success;
   return {
     id: call.id,
     ok: true,
     text,
     ...(blob && { blob }),
+    ...(lost !== undefined && { lost }),
     ...((tool.ends || (tool.value && !artifact)) && { output: output ?? text }),
     ...(artifact && { artifact }),
     ...(attachments && { attachments }),

@@ -343,6 +343,7 @@ export const resultShape = fields<CallResult>({
   ok: flag,
   text,
   blob: optional(blobShape),
+  lost: optional(text),
   output: optional(json),
   artifact: optional(createdArtifactShape),
   artifactName: optional(text),

@@ -157,6 +157,8 @@ export interface FittedText {
   readonly text: string;
   /** The reference to the whole text, if it was cut. */
   readonly blob?: BlobRef;
+  /** Why the whole text could not be stored. */
+  readonly lost?: string;
 }
 
 /** Options of `fitText`. */
