@@ -217,8 +217,9 @@ async function untilNextStep(run: RunContext, name: string, until: number | null
     if (work === undefined || work.proposal !== undefined || mustLeave(run)) return true;
     return nextWorkStep(run.state, work, Date.now()).type !== 'wait';
   };
-  await unlessInterrupted(run, async () => {
+  const wait = async (): Promise<void> => {
     if (until === null) await condition(isOver);
     else await condition(isOver, Math.max(1, until - Date.now()));
-  });
+  };
+  await unlessInterrupted(run, wait, name);
 }
