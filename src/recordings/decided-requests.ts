@@ -1,5 +1,6 @@
+import { holds } from '../core/definition/predicate.js';
 import { nodeOfCall } from '../core/state/turn-definition.js';
-import { canonicalJson, isObject } from '../core/text/json.js';
+import { canonicalJson, isObject, parseJson } from '../core/text/json.js';
 import { type Message, parseCallId } from '../core/transcript/messages.js';
 import type { Request } from '../core/transcript/request.js';
 import { callPairs } from '../core/transcript/transcript.js';
@@ -115,6 +116,35 @@ export function unasked(decisions: readonly PlacedDecision[]): Divergence | null
 function isAfterRevoke(fact: DecisionFact, { facts }: RecordedRun): boolean {
   const before = facts.slice(0, facts.indexOf(fact));
   return before.some((one) => one.type === 'control' && one.name === 'revoke');
+}
+
+/**
+ * Returns the approval whose grant covered the call of a request in the recording, which did not raise it: a
+ * rerun may ask about a call before it comes to the decision with the grant. Null if there is none.
+ */
+export function grantOf(request: Request, { facts }: RecordedRun): FactOf<'decision'> | null {
+  const subject = subjectOf(request);
+  if (request.kind !== 'approval' || subject.undo) return null;
+  const executed = facts.findIndex(
+    (one) => one.type === 'result' && one.call.id === request.call && hasEnded(one.result),
+  );
+  const before = facts.slice(0, Math.max(executed, 0));
+  if (before.some((one) => one.type === 'control' && one.name === 'revoke')) return null;
+  const grants = before.filter((one) => one.type === 'decision');
+  return grants.find((one) => covers(one, subject)) ?? null;
+}
+
+function hasEnded(result: unknown): boolean {
+  return isObject(result) && (typeof result['ok'] === 'boolean' || result['ok'] === 'unknown');
+}
+
+/** Whether an approval has a grant that holds for what a request is about. */
+function covers({ decision, about }: FactOf<'decision'>, subject: RecordedRequest): boolean {
+  const { as, grant } = decision;
+  if (as !== 'approve' || grant === undefined || about?.tool !== subject.tool) return false;
+  const { arguments: args = '' } = subject;
+  if (grant.scope === 'same_call') return about?.arguments === args;
+  return grant.where === undefined || holds(grant.where, parseJson(args));
 }
 
 /** Whether a recorded result is that of an MCP server that asked what the decision may be about. */

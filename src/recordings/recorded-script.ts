@@ -17,6 +17,7 @@ import {
 } from '../testing/actions.js';
 import {
   type PlacedDecision,
+  grantOf,
   isAbout,
   requestOf,
   undecided,
@@ -83,6 +84,8 @@ export function recordedScript(
     const next = same.find(({ fact }) => requestOf(fact) === request.id) ?? same[0];
     const recorded = recording.runs.find(({ id }) => id === runId);
     if (next === undefined) {
+      const granted = recorded && grantOf(request, recorded);
+      if (granted) return decision(approvalIn(granted));
       // After a divergence, requests are its consequences.
       if (found.divergence === null && !wasLeftUndecided(request, recorded)) {
         const { agent, messages } = recorded ?? root;
@@ -96,8 +99,7 @@ export function recordedScript(
     if (earlier !== undefined) return earlier;
     next.isUsed = true;
     if (next.fact.type === 'message') return answering(next.fact.message, request);
-    const { request: _request, digest: _digest, patched: _patched, ...made } = next.fact.decision;
-    return decision(made);
+    return decision(madeIn(next.fact));
   };
   const moments: Moments = {
     step(number) {
@@ -128,6 +130,18 @@ export function recordedScript(
     on: { request: { '*': decide }, step: steering },
   };
   return { options, moments };
+}
+
+/** Returns an approval for one more call, without the grant, which its own request brings. */
+function approvalIn(fact: FactOf<'decision'>): Parameters<typeof decision>[0] {
+  const { grant: _grant, ...approval } = madeIn(fact);
+  return approval;
+}
+
+/** Returns a decision as it was made, for the request as the rerun has raised it. */
+function madeIn({ decision: made }: FactOf<'decision'>): Parameters<typeof decision>[0] {
+  const { request: _request, digest: _digest, patched: _patched, ...rest } = made;
+  return rest;
 }
 
 /** Whether a decision was about an undo, which the rerun does not ask for. */
