@@ -88,9 +88,8 @@ export function recordedScript(
       if (granted) return decision(approvalIn(granted));
       // After a divergence, requests are its consequences.
       if (found.divergence === null && !wasLeftUndecided(request, recorded)) {
-        const { agent, messages } = recorded ?? root;
         const facts = open.map(({ fact }) => fact);
-        const divergence = undecided(request, { agent, messages, open: facts });
+        const divergence = undecided(request, { ...(recorded ?? root), open: facts });
         found.request ??= { run: runId, request, divergence };
       }
       return noDecision();

@@ -10,6 +10,7 @@ import type { CurrentActivity } from '../memory/attempt.js';
 import { ToolError } from '../tools/errors.js';
 import { toPlain } from '../tools/result/plain.js';
 import { RecordedResult, type Tool, type ToolContext, createToolRegistry } from '../tools/tool.js';
+import type { PlacedDecision } from './decided-requests.js';
 import { type ComparedCall, comparedCall } from './divergence-text.js';
 import { type Found, createDivergence, deniedText, nearestCall } from './divergence.js';
 import { pinnedMcpTools } from './recorded-agent.js';
@@ -20,7 +21,14 @@ import {
   recordedResults,
   returnedBy,
 } from './recorded-results.js';
-import { type Placed, type Recording, factsOf, isMidTurn, wasCutOff } from './recording.js';
+import {
+  type Placed,
+  type Recording,
+  factsOf,
+  isMidTurn,
+  raisesTime,
+  wasCutOff,
+} from './recording.js';
 
 /** A live tool for a rerun: only one with the effect `read`. */
 export type LiveTools = Readonly<Record<string, Tool>>;
@@ -40,6 +48,7 @@ interface RecordedTools {
   readonly recording: Recording;
   readonly live: LiveTools;
   readonly found: Found;
+  readonly decisions: readonly PlacedDecision[];
   /**
    * Whether a call gets the result of the same call, as with the recorded model; another model may
    * make the same calls at other places.
@@ -121,6 +130,23 @@ function wasNodeCutOff(
   return nodeOfCallId(call.id) !== null && run !== undefined && !hasEnded && wasCutOff(run, turn);
 }
 
+/** Whether a node's call ended only after a person had given more time, to which the rerun has not come yet. */
+function wasOutOfTime(
+  { run: { id }, call }: Place,
+  { recording, decisions, isSameModel }: RecordedTools,
+): boolean {
+  const { facts = [] } = recording.runs.find((one) => one.id === id) ?? {};
+  const end = facts.findLastIndex((one) => one.type === 'result' && one.call.id === call.id);
+  return (
+    isSameModel &&
+    nodeOfCallId(call.id) !== null &&
+    decisions.some(
+      ({ run, fact, isUsed }) =>
+        run.id === id && !isUsed && raisesTime(fact) && facts.indexOf(fact) < end,
+    )
+  );
+}
+
 interface ToolsOf extends RecordedTools {
   readonly agent: string;
   readonly results: readonly OpenResult[];
@@ -134,6 +160,8 @@ function recordedTool(tool: Tool, given: ToolsOf): Tool {
     async executeParsed(input, { run, ...rest }) {
       const context = { ...rest, run: { ...run, id: idOf(run.id) } };
       const made: ComparedCall = { tool: tool.name, arguments: toPlain(input) };
+      // Its time was up, and the result is that of the execution after it was raised.
+      if (wasOutOfTime(context, given)) await waitForAbort(context.signal, given);
       const next = resultOf(made, context, { ...given, effect: tool.effect });
       if (next !== undefined) {
         next.isUsed = true;

@@ -72,17 +72,26 @@ export function isMidTurn({ endedAt, lastTurn = null }: RecordedRun): boolean {
   return endedAt === null && lastTurn === null;
 }
 
-/** Whether a turn of a run was under way when the run was recorded, or when it was canceled. */
+/** Whether a turn of a run was under way when the run was recorded, when it was canceled, or when its time was up. */
 export function wasCutOff(run: RecordedRun, turn: number): boolean {
   if (isMidTurn(run)) return true;
   const { at: from = run.startedAt } = run.messages.find((one) => one.turn === turn) ?? {};
   const { at: until = Infinity } = run.messages.find((one) => one.turn > turn) ?? {};
   return run.facts.some(
     (fact) =>
-      (fact.type === 'cancel' || (fact.type === 'control' && fact.name === 'cancelTurn')) &&
+      (fact.type === 'cancel' ||
+        (fact.type === 'control' && fact.name === 'cancelTurn') ||
+        raisesTime(fact)) &&
       fact.at >= from &&
       fact.at <= until,
   );
+}
+
+/** Whether a person has given more time, so that what the time limit had cut off went on. */
+export function raisesTime(fact: RecordedFact): boolean {
+  if (fact.type !== 'decision' || fact.about?.kind !== 'limit') return false;
+  const { as, arguments: raised } = fact.decision;
+  return as === 'raise' && isObject(raised) && raised['wallMs'] !== undefined;
 }
 
 /** A fact of one type. */

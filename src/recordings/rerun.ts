@@ -117,7 +117,8 @@ export async function rerun(recording: Recording, options: RerunOptions = {}): P
     const activity = currentActivity();
     return activity && { ...activity, run: idOf(activity.run) };
   };
-  const shared = { recording, live: tools, found, isSameModel, current, idOf };
+  const decisions = decisionsOf(recording);
+  const shared = { recording, live: tools, found, decisions, isSameModel, current, idOf };
   const own = withRecordedTools(agent, shared);
   const used =
     model === undefined
@@ -126,7 +127,6 @@ export async function rerun(recording: Recording, options: RerunOptions = {}): P
           priced(await modelFrom(model), [agent.limits, root.input.limits ?? {}]),
           found,
         );
-  const decisions = decisionsOf(recording);
   const { options: scripted, moments } = recordedScript(recording, root, {
     found,
     decisions,
