@@ -61,7 +61,7 @@ export const WALLS: readonly Wall[] = [
   },
   {
     folder: 'encryption',
-    folders: ['core', 'secrets', 'storage', 'temporal'],
+    folders: ['core', 'secrets', 'validation', 'storage', 'temporal'],
     packages: [NODE, COMMON, WORKER],
     why: 'Encrypts what leaves the process: payloads, messages of failures, and blobs.',
   },
@@ -163,7 +163,7 @@ export const WALLS: readonly Wall[] = [
   },
   {
     folder: 'live',
-    folders: ['core', 'secrets', 'storage', 'temporal', 'history', 'models'],
+    folders: ['core', 'secrets', 'validation', 'storage', 'temporal', 'history', 'models'],
     packages: [NODE, CLIENT, COMMON, 'hono', '@hono/node-server'],
     why: 'Carries replies in progress from workers to readers; the run never depends on it.',
   },

@@ -24,6 +24,7 @@ import {
   uniquelyNamed,
 } from '../validation/check-options.js';
 import { type RuleFindings, ruleFindings } from '../validation/rule-names.js';
+import { SETTINGS_ELSEWHERE } from '../validation/unknown-option.js';
 import type {
   NotifyTarget,
   RememberOptions,
@@ -127,20 +128,7 @@ const FILLED: Readonly<Record<string, string>> = {
   n: 'a step takes one reply; start several runs',
 };
 
-/** Options of other libraries, and the name of the same setting here. */
-const FOREIGN: Readonly<Record<string, string>> = {
-  maxTokens: 'maxOutputTokens',
-  maxCompletionTokens: 'maxOutputTokens',
-  topP: 'top_p',
-  topK: 'top_k',
-  frequencyPenalty: 'frequency_penalty',
-  presencePenalty: 'presence_penalty',
-  stopSequences: 'stop',
-  reasoningEffort: 'reasoning_effort',
-  parallelToolCalls: 'parallel_tool_calls',
-  serviceTier: 'service_tier',
-  logitBias: 'logit_bias',
-};
+/** Options of other libraries that are no settings, and what to use instead. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
   modelName: 'use `model` of the agent',
   modelId: 'use `model` of the agent',
@@ -200,7 +188,7 @@ function reasonAgainst(name: string): string | null {
   }
   const credential = credentialProblem(name);
   if (credential !== null) return credential;
-  const word = own(FOREIGN);
+  const word = own(SETTINGS_ELSEWHERE);
   if (word !== undefined) {
     return `expected the name that the setting has here or at the provider, got one of another library; write \`${word}\``;
   }

@@ -23,6 +23,7 @@ import {
   ownedText,
   storeUpload,
 } from '../storage/owned-text.js';
+import { assertOptionNames } from '../validation/option-names.js';
 import type { DeliveredMessage, RecordedMessage, SentMessage } from '../updates/ask.js';
 
 /**
@@ -57,8 +58,14 @@ export const MAX_ATTACHED_BYTES = 20 * 1024 * 1024;
 export async function attach(
   blobs: BlobStore,
   bytes: Uint8Array,
-  { mediaType: given, name, tenant }: AttachOptions,
+  options: AttachOptions,
 ): Promise<Attachment> {
+  assertOptionNames<AttachOptions>(
+    options,
+    { mediaType: true, name: true, tenant: true },
+    'attach',
+  );
+  const { mediaType: given, name, tenant } = options;
   if (bytes.length === 0 || bytes.length > MAX_ATTACHED_BYTES) {
     throw new InputError(`attach: expected 1 to ${MAX_ATTACHED_BYTES} bytes, got ${bytes.length}`);
   }

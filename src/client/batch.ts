@@ -5,7 +5,7 @@ import { withoutDoor } from '../core/input/turn-context.js';
 import type { RunInput } from '../core/input/input.js';
 import type { Outcome } from '../core/transcript/outcome.js';
 import { nothingSpent } from '../core/state/turn.js';
-import { assertKnownAgent, type KnownAgent } from './fork-run.js';
+import { assertStart, type KnownAgent } from './fork-run.js';
 import { messageFields } from './given.js';
 import type { ClientOrigin } from './no-worker.js';
 import { waitForResult } from './status.js';
@@ -89,7 +89,7 @@ export function createBatch<Output>(
     const outcome = await outcomeOf(async () => {
       until.throwIfAborted();
       messageFields(task);
-      assertKnownAgent(config, agent, given);
+      assertStart(config, agent, given);
       const name = await nameRun(client, { id: chosen, agent: agentName(agent) });
       run = name.id;
       const input = createRunInput(agent, withoutDoor(given));

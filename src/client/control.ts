@@ -11,6 +11,7 @@ import type { Json } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
 import type { Decision, DecisionReceipt, Request } from '../core/transcript/request.js';
 import { type DecisionOptions, type ResolveOptions, claim } from '../updates/decide.js';
+import { assertOptionNames } from '../validation/option-names.js';
 import { type ActorClaim, pauseSignal, resumeSignal } from '../workflows/messages/definitions.js';
 import type { RequestFilter, RequestList } from './requests.js';
 import { queryTerm, readRunRow, withoutAttributes } from './run-row.js';
@@ -131,6 +132,8 @@ export interface AllRunsOptions extends Pick<ActorClaim, 'by'> {
   readonly signal?: AbortSignal;
 }
 
+const ALL_RUNS_NAMES = { agent: true, by: true, onProgress: true, signal: true } as const;
+
 /** The number of runs that were signaled to pause or to resume. */
 export interface AllRunsProgress {
   /** Runs for which the server has recorded the signal. */
@@ -161,8 +164,10 @@ const SIGNALS = { pause: pauseSignal, resume: resumeSignal } as const;
 export async function signalAllRuns(
   client: Client,
   what: keyof typeof SIGNALS,
-  { agent, by, onProgress, signal }: AllRunsOptions,
+  options: AllRunsOptions,
 ): Promise<AllRunsResult> {
+  assertOptionNames<AllRunsOptions>(options, ALL_RUNS_NAMES, `${what}All`);
+  const { agent, by, onProgress, signal } = options;
   if (typeof agent !== 'string' || agent === '') {
     throw new InputError(`agent: expected the name of an agent, got ${show(agent)}`);
   }

@@ -24,6 +24,7 @@ import { claim } from '../updates/decide.js';
 import type { ActorClaim } from '../workflows/messages/definitions.js';
 import { type AgentLike, agentName, createRunInput, startRun } from '../updates/start.js';
 import { type OptionSchemas, checkOptions, expectedHidden } from '../validation/check-options.js';
+import { assertOptionNames } from '../validation/option-names.js';
 import {
   type ArtifactsField,
   type MessageInput,
@@ -43,14 +44,14 @@ import {
 import type { CancelOptions, RunLike } from './control.js';
 import { controlMethods, decisionMethods } from './decision-methods.js';
 import { withExplainedErrors } from './explain-errors.js';
-import { assertKnownAgent, forkRun } from './fork-run.js';
+import { assertKnownAgent, assertStart, forkRun } from './fork-run.js';
 import { readMethods } from './read-methods.js';
 import type { ClientOrigin } from './no-worker.js';
 import { idOf, messageFields } from './given.js';
 import { nameRun, storedId } from './run-ids.js';
 import type { Runnable } from './runnable-texts.js';
 import { createSchedules } from './schedule/schedule.js';
-import { waitForResult } from './status.js';
+import { type ResultOptions, waitForResult } from './status.js';
 
 /** Sends a message to a run, and starts the run if the options say so. */
 async function sendMessage(
@@ -189,19 +190,18 @@ function clientFor(place: ClientPlace, actor: ActorClaim): PerdureClient {
         ...options,
       } as RunStart;
       const { id: chosen, reuseId, artifacts, ...given } = all;
-      assertKnownAgent(config, agent, given);
+      assertStart(config, agent, given);
       const name = await nameRun(client, {
         id: chosen,
         agent: agentName(agent),
         tenant: given.tenant,
         reuseId,
       });
-      const { id } = name;
       const input = createRunInput(agent, {
         ...(given.by === undefined ? actor : {}),
         ...withoutDoor(given),
-        ...(await claimAttachments(blobs, id, given)),
-        ...(await storeArtifacts(blobs, id, { artifacts })),
+        ...(await claimAttachments(blobs, name.id, given)),
+        ...(await storeArtifacts(blobs, name.id, { artifacts })),
       });
       return await startRun(client, input, { ...name, taskQueue, reuseId });
     },
@@ -217,13 +217,14 @@ function clientFor(place: ClientPlace, actor: ActorClaim): PerdureClient {
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the run checks the arguments
       const options = given as SendOptions;
       const how = withBy('send', options);
-      assertKnownAgent(config, options.start?.agent, options.start);
+      assertStart(config, options.start?.agent, options.start);
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the run checks the arguments
       const to = { run, message: message as string | MessageInput, taskQueue, blobs, isMute };
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the number has the type of the output
       return (await sendMessage(client, to, { ...options, ...how })) as never;
     },
     async result(run, options = {}) {
+      assertOptionNames<ResultOptions>(options, { turn: true, signal: true }, 'result');
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- checked by the agent itself
       return (await waitForResult(client, await storedId(client, run, archive), {
         ...options,

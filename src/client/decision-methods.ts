@@ -20,10 +20,13 @@ import {
   cancelRun,
   signalAllRuns,
 } from './control.js';
+import { assertOptionNames } from '../validation/option-names.js';
 import { type RequestFilter, listRequests, readRequest } from './requests.js';
 import { resolveOpen } from './resolve.js';
 import { storedId } from './run-ids.js';
 import { type Runnable, runnableFix, runnableList } from './runnable-texts.js';
+
+const FILTER_NAMES = { agent: true, root: true, run: true } as const;
 
 type WithBy = ReturnType<typeof withActor>;
 
@@ -79,8 +82,10 @@ export function decisionMethods(
   },
 ): DecisionMethods {
   return {
-    requests: async (filter = {}) =>
-      runnableList(await listRequests(client, await storedFilter(client, filter)), runnable),
+    requests: async (filter = {}) => {
+      assertOptionNames<OpenRequestFilter>(filter, FILTER_NAMES, 'requests');
+      return runnableList(await listRequests(client, await storedFilter(client, filter)), runnable);
+    },
     request: async (run, id) => {
       const request = await readRequest(client, { run: await storedId(client, run), id }, blobs);
       return runnableFix(request, runnable);

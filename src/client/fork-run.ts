@@ -27,6 +27,7 @@ import {
   type RunSettings,
   type StartedRun,
   agentName,
+  assertStartFields,
   createRunInput,
   startRun,
 } from '../updates/start.js';
@@ -333,6 +334,14 @@ export function assertKnownAgent(
   if (agents === undefined) return;
   const problem = agentProblem(agents, { ...given, agent: agentName(agent) });
   if (problem !== null) throw new InputError(problem);
+}
+
+/** Like `assertKnownAgent`, and throws one first for a field that a start does not have: a misspelled one may be what is missing. */
+export function assertStart(
+  ...[config, agent, given = {}]: Parameters<typeof assertKnownAgent>
+): void {
+  assertStartFields(given);
+  assertKnownAgent(config, agent, given);
 }
 
 /** Whether a caller has passed what `defineAgent` or `defineGraph` made. */

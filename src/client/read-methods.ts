@@ -14,6 +14,7 @@ import {
 import type { StreamOptions, createRunStreams } from '../live/run-streams.js';
 import type { StreamEvent } from '../live/stream.js';
 import type { Archive } from '../storage/blob-store.js';
+import { assertOptionNames } from '../validation/option-names.js';
 import type { RunLike } from './control.js';
 import type { ListFilter } from './list-filter.js';
 import type { RunList } from './list.js';
@@ -260,6 +261,9 @@ async function* flat<T>(batches: AsyncIterable<readonly T[]>): AsyncGenerator<T,
   for await (const batch of batches) yield* batch;
 }
 
+const RANGE = { from: true, to: true } as const;
+const STREAM = { after: true, signal: true } as const;
+
 /** Returns the methods that read runs. */
 export function readMethods(client: Client, { archive, streams, runnable }: Sources): ReadMethods {
   const idOf = async (run: RunLike<unknown>) => await storedId(client, run, archive);
@@ -267,23 +271,31 @@ export function readMethods(client: Client, { archive, streams, runnable }: Sour
   return {
     status: async (run) =>
       runnableStatus(await readStatus(client, await read(run), Date.now()), runnable),
-    transcript: async (run, range = {}) =>
-      await readTranscript(client, await read(run), { ...range, archive }),
-    calls: async (run, range = {}) =>
-      await readCalls(client, await read(run), { ...range, archive }),
+    transcript: async (run, range = {}) => {
+      assertOptionNames<TranscriptRange>(range, { ...RANGE, side: true }, 'transcript');
+      return await readTranscript(client, await read(run), { ...range, archive });
+    },
+    calls: async (run, range = {}) => {
+      assertOptionNames<MessageRange>(range, RANGE, 'calls');
+      return await readCalls(client, await read(run), { ...range, archive });
+    },
     turns: async (run) => await readTurns(client, await read(run), archive),
     events: (run, options = {}) => ({
       async *[Symbol.asyncIterator]() {
+        assertOptionNames<EventsOptions>(options, { from: true, signal: true }, 'events');
         yield* followEvents(client, await idOf(run), options);
       },
     }),
     stream: (run, options = {}) => ({
       async *[Symbol.asyncIterator]() {
+        assertOptionNames<StreamOptions>(options, STREAM, 'stream');
         yield* streams.read(await idOf(run), options);
       },
     }),
-    text: (run, { turn, onReset, ...options } = {}) => ({
+    text: (run, given = {}) => ({
       async *[Symbol.asyncIterator]() {
+        assertOptionNames<TextOptions>(given, { ...STREAM, turn: true, onReset: true }, 'text');
+        const { turn, onReset, ...options } = given;
         // The stream is opened first, so that a worker of this process begins to stream.
         const opened = await streams.open(await idOf(run), options);
         try {

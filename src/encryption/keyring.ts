@@ -5,6 +5,7 @@ import { show } from '../core/text/text.js';
 import { learnSecrets } from '../secrets/known.js';
 import type { IdHashing } from '../temporal/stored-ids.js';
 import type { TenantRules } from '../temporal/tenant-rules.js';
+import { unknownOption } from '../validation/unknown-option.js';
 import { HASH_IDS_VARIABLE, idHashing } from './hashed-ids.js';
 
 /**
@@ -124,9 +125,9 @@ export function keyringFrom(
   const required = options?.required === true;
   const given = keysIn(env[KEYS_VARIABLE]);
   if (given !== null) {
-    const tenants = { ...given.tenants, ...options?.tenants };
-    const all = { ...given, tenants, required, ...hashing };
-    return keyringOf(all, KEYS_VARIABLE, given.owned);
+    const { owned, ...keys } = given;
+    const tenants = { ...keys.tenants, ...options?.tenants };
+    return keyringOf({ ...keys, tenants, required, ...hashing }, KEYS_VARIABLE, owned);
   }
   if (!required && hashIds === undefined) return null;
   const why = required ? '`required` is true' : 'ids are to be hashed';
@@ -161,8 +162,13 @@ export function keyringOf(
   return createKeyring(keys, { current, required, ids, tenantKeys, owned: all });
 }
 
+/** The names of all options. */
+const NAMES = ['keys', 'current', 'tenants', 'required', 'hashIds'];
+
 /** Returns what is wrong with the options, as `field: expected X, got Y; fix`; null if nothing is. */
 export function encryptionProblem(options: unknown, at = 'encryption'): string | null {
+  const other = isObject(options) && Object.keys(options).find((name) => !NAMES.includes(name));
+  if (typeof other === 'string') return `${at}: ${unknownOption(other, NAMES)}`;
   const required = isObject(options) ? options['required'] : undefined;
   if (required !== undefined && typeof required !== 'boolean') {
     return `${at}: required: expected true or false, got ${show(required)}; set it to true to refuse what is in clear`;

@@ -3,6 +3,7 @@ import { createServer } from 'node:http';
 import { InputError } from '../core/errors.js';
 import { isObject } from '../core/text/json.js';
 import { isLoopback, show } from '../core/text/text.js';
+import { assertOptionNames } from '../validation/option-names.js';
 import type { HttpServer } from './create-server.js';
 
 /** Where a server listens. */
@@ -37,8 +38,10 @@ export function checkHost(host: string, isVerified: boolean): void {
 /** Serves HTTP with a server's fetch handler; see `listen` of `perdure/http`. */
 export async function listen(
   server: Pick<HttpServer, 'fetch' | 'isVerified'>,
-  { host = '127.0.0.1', port = 0 }: ListenOptions,
+  options: ListenOptions,
 ): Promise<Listening> {
+  assertOptionNames<ListenOptions>(options, { host: true, port: true }, 'listen');
+  const { host = '127.0.0.1', port = 0 } = options;
   checkHost(host, server.isVerified);
   const { getRequestListener } = await import('@hono/node-server');
   const http = createServer(

@@ -4,6 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import { LiveOptionsError, RunTokenError } from '../core/errors.js';
 import { type Duration, isLoopback, show, toMs } from '../core/text/text.js';
 import { learnSecrets } from '../secrets/known.js';
+import { unknownOption } from '../validation/unknown-option.js';
 
 /**
  * Limits on the resources of a worker that readers may use. Times are durations: ms, or words such
@@ -144,10 +145,7 @@ function inForce(limits: Partial<LiveLimits>): Partial<LimitsInForce> {
   const set: { -readonly [Name in keyof LimitsInForce]?: number } = {};
   for (const [option, given] of Object.entries(limits)) {
     if (!isLimit(option)) {
-      const known = Object.keys(LIMITS).join(', ');
-      throw new LiveOptionsError(
-        `live.limits: ${show(option)} is not an option; the options are ${known}`,
-      );
+      throw new LiveOptionsError(`live.limits: ${unknownOption(option, Object.keys(LIMITS))}`);
     }
     const value = option.endsWith('Timeout') ? toMs(given) : Number(given);
     if (!(value >= 1 && value < 2 ** 31)) {
@@ -220,9 +218,7 @@ export function runToken({
 }: RunTokenOptions): string {
   const [other] = Object.keys(others);
   if (other !== undefined) {
-    throw new RunTokenError(
-      `${show(other)} is not an option; the options are run, token, expiresIn`,
-    );
+    throw new RunTokenError(unknownOption(other, ['run', 'token', 'expiresIn']));
   }
   if (token.length < MIN_SECRET) {
     throw new RunTokenError(

@@ -246,6 +246,13 @@ export function agentName(agent: AgentLike<unknown>): string {
   throw new InputError(`agent: expected an agent or the name of one, got ${show(given)}`);
 }
 
+/** Throws an `InputError` for a field that a start does not have. Fields without a value do not count. */
+export function assertStartFields(given: object): void {
+  const set = Object.entries(given).filter(([, value]) => value !== undefined);
+  const stray = givenMessageProblem(Object.fromEntries(set), INPUT_FIELDS);
+  if (stray !== null) throw new InputError(stray);
+}
+
 /**
  * Returns the input of workflow `agent`, without half surrogate pairs. Throws an `InputError` if the workflow would refuse it.
  */
@@ -274,8 +281,7 @@ export function createRunInput(
     ...limits,
     agent: agentName(agent),
   });
-  const stray = givenMessageProblem(whole, INPUT_FIELDS);
-  if (stray !== null) throw new InputError(stray);
+  assertStartFields(whole);
   const input = parseRunInput(whole);
   if (isProblem(input)) throw new InputError(input.problem);
   const problem = checkLimits(input.limits, 'limits') ?? clientToolsProblem(input.clientTools);

@@ -3,6 +3,7 @@ import { InputError } from '../core/errors.js';
 import { isObject } from '../core/text/json.js';
 import { MAX_DURABLE_MS, show, toMs } from '../core/text/text.js';
 import { likelyMeant, nearestFirst } from './near-names.js';
+import { unknownOption } from './unknown-option.js';
 
 const MAX_ISSUES = 10;
 const MAX_NAMES = 40;
@@ -192,7 +193,7 @@ export function checkOptions(
   { schema, options }: { readonly schema: z.ZodType; readonly options: unknown },
   fail: (message: string) => Error = (message) => new InputError(message),
 ): void {
-  const { error } = schema.safeParse(options, { error: unknownOption });
+  const { error } = schema.safeParse(options, { error: unknownOptions });
   if (error === undefined) return;
   const name = isObject(options) && typeof options['name'] === 'string' ? options['name'] : null;
   const subject = name === null ? kind : `${kind} ${show(name)}`;
@@ -244,16 +245,10 @@ export function uniquelyNamed<Item extends { readonly name: string }>(
   });
 }
 
-function unknownOption(issue: z.core.$ZodRawIssue): string | undefined {
+function unknownOptions(issue: z.core.$ZodRawIssue): string | undefined {
   if (issue.code !== 'unrecognized_keys' || !(issue.inst instanceof z.ZodObject)) return undefined;
   const known = Object.keys(issue.inst.shape);
-  return issue.keys
-    .map((key) => {
-      const meant = likelyMeant(key, known);
-      const hint = meant === undefined ? 'the options are' : `did you mean ${meant}? Options:`;
-      return `${show(key)} is not an option; ${hint} ${known.join(', ')}`;
-    })
-    .join('\n  ');
+  return issue.keys.map((key) => unknownOption(key, known)).join('\n  ');
 }
 
 /** The longest timer of Node in milliseconds, about 24 days; a longer one fires at once. */

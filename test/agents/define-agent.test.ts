@@ -51,7 +51,25 @@ describe('defineAgent', () => {
     [{ output: { classes: 3 } }, 'got {"classes":3}'],
     [{ name: 'a b' }, 'agent "a b": name: expected 1 to 64 letters, digits, "_", "-" or "."'],
     [{ instructions: 7 }, 'agent "a": instructions: expected a text or a template, got 7'],
-    [{ instruction: 'x' }, '"instruction" is not an option; did you mean instructions?'],
+    [{ instruction: 'x' }, /: "instruction" is not an option; did you mean instructions\?$/],
+    [
+      { temperature: 0 },
+      /: "temperature" is not an option; did you mean settings: { temperature: … }\?$/,
+    ],
+    [{ maxTokens: 9 }, 'did you mean settings: { maxOutputTokens: … }?'],
+    [{ topP: 1 }, 'did you mean settings: { top_p: … }?'],
+    [{ maxSteps: 5 }, 'did you mean limits: { steps: … }?'],
+    [{ maxTurns: 5 }, 'did you mean limits: { steps: … }?'],
+    [{ stopWhen: [] }, 'did you mean limits: { steps: … }?'],
+    [{ timeout: 5 }, 'did you mean limits: { wall: … }?'],
+    [{ system: 'x' }, 'did you mean instructions?'],
+    [{ sytem: 'x' }, 'did you mean instructions?'],
+    [{ prompt: 'x' }, 'did you mean instructions?'],
+    [{ handoffs: [] }, 'did you mean agents?'],
+    [{ outputType: {} }, 'did you mean output?'],
+    [{ memory: {} }, 'did you mean retrieve and remember?'],
+    [{ wibble: 1 }, '"wibble" is not an option; the options are name, instructions, model,'],
+    [{ constructor: 1 }, '"constructor" is not an option; the options are name'],
     [
       { model: '' },
       'model: expected the name of a model, or a list of 1 to 8 different names, got ""; omit it to use PERDURE_MODEL',
@@ -120,7 +138,7 @@ describe('defineAgent', () => {
 
   test('names all faults at once', () => {
     expect(() => defineLoosely({ toolz: [], model: 7 })).toThrow(
-      /^agent "a":\n- model: expected the name of a model, or a list of 1 to 8 different names, got 7; omit it to use PERDURE_MODEL\n- "toolz" is not an option; did you mean tools\? Options: name, /,
+      /^agent "a":\n- model: expected the name of a model, or a list of 1 to 8 different names, got 7; omit it to use PERDURE_MODEL\n- "toolz" is not an option; did you mean tools\?$/,
     );
   });
 });
@@ -129,7 +147,7 @@ describe('defineConfig', () => {
   test('refuses options that it does not have', () => {
     const config = { agents: [], modles: {} };
     expect(() => defineConfig(config)).toThrow(
-      'config: "modles" is not an option; did you mean models? Options: agents, models',
+      'config: "modles" is not an option; did you mean models?',
     );
   });
 });

@@ -6,6 +6,9 @@ import { createClient, type PerdureClient } from '../../src/index.js';
 const READS_NOTHING = { loadedDataConverter: { payloadCodecs: [] } };
 const unreachable = { workflow: {}, schedule: {}, connection: {}, options: READS_NOTHING };
 
+const first = async (read: AsyncIterable<unknown>): Promise<unknown> =>
+  await read[Symbol.asyncIterator]().next();
+
 const CASES: readonly [string, (client: PerdureClient) => Promise<unknown>, RegExp][] = [
   [
     'a message under another name',
@@ -15,7 +18,7 @@ const CASES: readonly [string, (client: PerdureClient) => Promise<unknown>, RegE
   [
     'a field of a message that is misspelled',
     (client) => client.send('desk-1', { mesage: 'hi' } as never),
-    /^mesage: expected a field of a message; did you mean message\? Fields: message, id, /,
+    /^mesage: expected a field of a message; did you mean message\?$/,
   ],
   [
     'a field that a message does not have',
@@ -31,6 +34,51 @@ const CASES: readonly [string, (client: PerdureClient) => Promise<unknown>, RegE
     'a text as the input of a run',
     (client) => client.run('desk', { input: 'hello' } as never),
     /^input: expected an object with fields of the state of a graph, got "hello"; give a text as message$/,
+  ],
+  [
+    'an option of a result that is misspelled',
+    (client) => client.result('desk-1', { trun: 1 } as never),
+    /^result: "trun" is not an option; did you mean turn\?$/,
+  ],
+  [
+    'an option of a transcript that is misspelled',
+    (client) => client.transcript('desk-1', { form: 1 } as never),
+    /^transcript: "form" is not an option; did you mean from\?$/,
+  ],
+  [
+    'an option of calls that they do not have',
+    (client) => client.calls('desk-1', { side: true } as never),
+    /^calls: "side" is not an option; the options are from, to$/,
+  ],
+  [
+    'an option of events that is misspelled',
+    (client) => first(client.events('desk-1', { fro: '1' } as never)),
+    /^events: "fro" is not an option; did you mean from\?$/,
+  ],
+  [
+    'an option of a stream that is misspelled',
+    (client) => first(client.stream('desk-1', { aftr: '1' } as never)),
+    /^stream: "aftr" is not an option; did you mean after\?$/,
+  ],
+  [
+    'an option of a text that is misspelled',
+    (client) => first(client.text('desk-1', { onreset: 1 } as never)),
+    /^text: "onreset" is not an option; did you mean onReset\?$/,
+  ],
+  [
+    'an option of an attachment that is misspelled',
+    (client) => client.attach(new Uint8Array(1), { mediatype: 'x' } as never),
+    /^attach: "mediatype" is not an option; did you mean mediaType\?$/,
+  ],
+  [
+    'a filter of requests that is misspelled',
+    (client) => client.requests({ agnet: 'desk' } as never),
+    /^requests: "agnet" is not an option; did you mean agent\?$/,
+  ],
+  [
+    'an option of pauseAll that is misspelled',
+    (client) => client.pauseAll({ agent: 'desk', signl: 1 } as never),
+    /^pauseAll: "signl" is not an option; did you mean signal\?$/,
   ],
   [
     'limits that are none',

@@ -38,6 +38,22 @@ const CASES: readonly [string, Start, string][] = [
     (client, agent) => client.start(agent, 'x', loose({ args: { city: ['Rome'] } })),
     'args.city: ',
   ],
+  [
+    'start with a misspelled field',
+    (client, agent) => client.start(agent, loose({ messsage: 'x' })),
+    'messsage: expected a field of a message; did you mean message?',
+  ],
+  [
+    'the first message with a misspelled field of the start',
+    (client, agent) => client.send('r', 'x', loose({ start: { agent, limts: {} } })),
+    'limts: expected a field of a message; did you mean limits?',
+  ],
+  [
+    'a schedule with a misspelled field',
+    (client, agent) =>
+      client.schedule.create(loose({ id: 's', agent, mesage: 'x', every: '1 hour' })),
+    '"mesage" is not an option; did you mean message?',
+  ],
   ['run', (client, agent) => client.run(agent, 'x', loose({})), MISSING],
   [
     'a prompt',

@@ -190,7 +190,9 @@ describe('the live port', () => {
     expect(() => limitsOf({ openTimeout: 'soon' })).toThrow(
       'live.limits.openTimeout: expected a whole number of ms or words such as "5 seconds", got "soon"',
     );
-    expect(() => limitsOf({ headersMs: 5 })).toThrow('live.limits: "headersMs" is not an option');
+    expect(() => limitsOf({ headersMs: 5 })).toThrow(
+      'live.limits: "headersMs" is not an option; did you mean headersTimeout?',
+    );
   });
 });
 
@@ -244,6 +246,6 @@ describe('a run token', () => {
     expect(() => runToken({ run: '', token: SECRET })).toThrow('run: expected the id of a run');
     expect(() => runToken({ run: 'a', token: SECRET, expiresIn: 1e12 })).toThrow('7 days');
     const old = { run: 'a', token: SECRET, expiresInMs: 1_000 };
-    expect(() => runToken(old)).toThrow('"expiresInMs" is not an option; the options are run,');
+    expect(() => runToken(old)).toThrow('"expiresInMs" is not an option; did you mean expiresIn?');
   });
 });

@@ -110,7 +110,7 @@ test('an option that does not exist is refused by every function that takes opti
   const config = defineConfig({ agents: [desk] });
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- wrong on purpose
   const wrong = { agnt: desk, filee: 'x' } as object;
-  const message = /is not an option; .*Options: /;
+  const message = /is not an option; (did you mean|the options are) /;
   await expect(rerun(recording, wrong)).rejects.toThrow(
     '"agnt" is not an option; did you mean agent?',
   );
@@ -148,9 +148,7 @@ test('what is not an agent and not its name is refused before a run starts', () 
 test('a misspelled field of a start is refused with the nearest one, and without those of perdure', () => {
   const wrong = { message: 'Go', opne: true } as { readonly message: string };
   const start = (): unknown => createRunInput('desk', wrong);
-  expect(start).toThrow(
-    /^opne: expected a field of a message; did you mean open\? Fields: agent, .*open/,
-  );
+  expect(start).toThrow(/^opne: expected a field of a message; did you mean open\?$/);
   expect(start).not.toThrow(/contextBlob|turnContext|depth|requesters|door/);
 });
 

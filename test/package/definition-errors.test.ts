@@ -83,6 +83,11 @@ const CASES: readonly (readonly [string, readonly unknown[], string])[] = [
   ],
   ['defineConfig', [{ agents: [], taskQueue: '' }], 'config: taskQueue: expected the name of'],
   ['defineConfig', [{ agents: [7] }], 'config: agents[0]: expected an agent'],
+  [
+    'defineConfig',
+    [{ agents: [], encryption: { kyes: {} } }],
+    'encryption: "kyes" is not an option; did you mean keys?',
+  ],
   ['defineConfig', [{ agents: [], secrets: 'KEY' }], 'config: secrets: expected a list'],
   ['mcpServer', [{ name: 'm', transport: 'tcp' }], 'MCP server "m": transport: expected'],
   ['template', [7], 'template: expected'],
@@ -219,6 +224,18 @@ describe('the mistake in a definition', () => {
     [
       { config: { agents: [] }, taskQeue: 'x' },
       'createWorker: "taskQeue" is not an option; did you',
+    ],
+    [
+      { config: { agents: [] }, maxCahced: 1 },
+      'createWorker: "maxCahced" is not an option; did you mean maxCachedWorkflows?',
+    ],
+    [
+      { config: { agents: [] }, queue: 'x' },
+      'createWorker: "queue" is not an option; did you mean taskQueue?',
+    ],
+    [
+      { config: { agents: [] }, agents: [] },
+      'createWorker: "agents" is not an option; did you mean config: defineConfig({ agents })?',
     ],
     [{ config: {} }, 'createWorker: config: expected a configuration; make it with defineConfig'],
     [{ config: { agents: [] }, heartbeat: 5 }, 'createWorker: heartbeat: expected'],

@@ -81,6 +81,7 @@ export function createSchedules(client: Client, place: SchedulePlace): Schedules
     async create(given) {
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the run checks the arguments
       const options = given as ScheduleOptions;
+      assertScheduleOptions(options);
       await assertAgent(client, place, options);
       await create(client, { ...(by !== undefined && { by }), ...options }, taskQueue);
     },

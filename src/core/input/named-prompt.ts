@@ -362,7 +362,7 @@ export function givenMessageProblem(
   }
   const [meant = ''] = nearest(unknown.slice(0, 100), names);
   if (isNear(unknown.slice(0, 100).toLowerCase(), meant.toLowerCase())) {
-    return `${unknown}: expected a field of a message; did you mean ${meant}? Fields: ${names.join(', ')}`;
+    return `${unknown}: expected a field of a message; did you mean ${meant}?`;
   }
   const fix = message === undefined ? 'give the text as message' : 'remove it';
   return `${unknown}: expected one of ${names.join(', ')}; ${fix}`;
