@@ -1,15 +1,17 @@
 import type { Hono } from 'hono';
 import { z } from 'zod';
 import { storedId } from '../client/run-ids.js';
-import { InputError } from '../core/errors.js';
+import { InputError, RefusedError } from '../core/errors.js';
+import { commandLine } from '../core/requests/commands.js';
 import { isObject, parseForeignJson } from '../core/text/json.js';
 import { show, visibleJson } from '../core/text/text.js';
+import type { RefusalReason } from '../core/transcript/request.js';
 import type { OpenedStream } from '../live/run-streams.js';
 import type { StreamEvent } from '../live/stream.js';
 import { describeIssues } from '../validation/check-options.js';
 import { requestIssue } from '../validation/request-issues.js';
 import { type Place, openRun } from './access.js';
-import { HttpError } from './errors.js';
+import { HttpError, withFix } from './errors.js';
 import type { GuardLimits, Guarded, GuardedContext, StreamCounter } from './guard.js';
 import { type Caller, type Handlers, createHandlers } from './handlers.js';
 import { withMeaning } from './input-fields.js';
@@ -36,10 +38,32 @@ export function addApiRoutes(app: Hono<Guarded>, parts: DoorParts): void {
     app.on(operation.method.toUpperCase(), path, async (context) => {
       const input = await readInput(context, operation);
       const caller = callerOf(context, parts);
-      return answerJson(await call(handlers, name, input, caller), operation.status);
+      const called = call(handlers, name, input, caller).catch((error: unknown) => {
+        throw withCommand(error, context.req.param('run'));
+      });
+      return answerJson(await called, operation.status);
     });
   }
   app.get('/v1/runs/:run/events', (context) => streamEvents(context, parts));
+}
+
+/** The reasons of a refusal after which the request is not open, so that only the status of its run shows it. */
+const CLOSED: readonly (RefusalReason | null)[] = [
+  null,
+  'decided',
+  'expired',
+  'unknown_request',
+  'run_ended',
+];
+
+/** Adds what shows the run or its requests to a refusal that says no fix, as the command does. */
+function withCommand(error: unknown, run: string | undefined): unknown {
+  if (run === undefined || !RefusedError.isInstance(error)) return error;
+  const { message, reason } = error;
+  if (withFix(message).fix !== null) return error;
+  const words = [CLOSED.includes(reason) ? 'status' : 'inbox', run];
+  const fix = `see it with: ${commandLine('perdure', words)}`;
+  return new RefusedError(`${message}; ${fix}`, { reason, cause: error });
 }
 
 /** Calls the handler of an operation with the input that its schema has read. */

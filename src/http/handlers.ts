@@ -28,7 +28,7 @@ import {
   tenantFor,
 } from './access.js';
 import { HttpError } from './errors.js';
-import { MAX_WAIT_SECONDS, cancelOpen, checkedLimits } from './input-fields.js';
+import { MAX_WAIT_SECONDS, cancelOpen, checkedLimits, onlyUndoable } from './input-fields.js';
 import type { OperationName, OperationOutput, ReadInput } from './operations.js';
 import { type AgentOfTenant, type Principal, rightsOf } from './principals.js';
 import {
@@ -355,9 +355,14 @@ function writeHandlers(place: Place, open: OpenFor): Omit<Handlers, ReadNames> {
         { source: source.id, agent, tenant: source.tenant ?? '', ...given },
       );
     },
-    async undoCall({ run, call }, caller) {
+    async undoCall({ run, call = null }, caller) {
       await open(run, 'control', caller);
-      return { id: run, call: await as(caller).undo(run, { call, ...how }) };
+      const api = as(caller);
+      const named = call ?? onlyUndoable(await api.status(run), Date.now());
+      return {
+        id: run,
+        call: await api.undo(run, { ...(named !== null && { call: named }), ...how }),
+      };
     },
     async decide({ run, decisions }, caller) {
       const { id: runId } = await open(run, 'decide', caller);

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import type { Limits } from '../core/definition/definition.js';
 import { InputError, RefusedError } from '../core/errors.js';
 import { checkLimits, toLimits } from '../core/input/limits.js';
+import type { RunStatus } from '../core/state/status.js';
 import { visible } from '../core/state/summaries.js';
 import { WHOLE_DIGEST } from '../core/requests/commands.js';
 import { type Json, isObject, isTooDeep } from '../core/text/json.js';
@@ -253,13 +254,13 @@ export function inToolTerms(message: string): string {
     .replace(/^run: /, 'id: ');
 }
 
-/** Returns why a turn was not canceled, with what the tools can do instead: none closes or resumes a run. */
+/** Returns why a turn was not canceled, with what the tools can do instead: none resumes a run. */
 export function inCancelTerms(message: string): string {
   const cancel = 'cancel the run with agent_cancel without `turn`';
   return message
     .replace(
       'send it one, close the run, or cancel it as a whole',
-      `send it one with agent_send, or ${cancel}`,
+      `send it one with agent_send, close it with agent_close, or ${cancel}`,
     )
     .replace('resume it, or cancel the run as a whole', `a person can resume it; or ${cancel}`)
     .replace('cancel the run as a whole', cancel);
@@ -279,8 +280,11 @@ export async function decisionNamed(
   const known = request?.decisions ?? DECISION_KINDS;
   const meant = likelyMeant(name, known);
   const about = request === undefined ? '' : ` for ${visible(id)}`;
+  const got = `${about}, got ${show(name)}`;
   throw new InputError(
-    `as: expected one of ${known.join(', ')}${about}, got ${show(name)}${meant === undefined ? '' : `; did you mean ${meant}?`}`,
+    meant === undefined
+      ? `as: expected one of ${known.join(', ')}${got}`
+      : `as: expected a decision${got}; did you mean ${meant}?`,
   );
 }
 
@@ -303,4 +307,19 @@ export async function cancelOpen(
     throw nothingToCancel(run, `GET /v1/runs/${encodeURIComponent(run)}/result`);
   }
   await api.cancel(run);
+}
+
+/**
+ * Returns the only call of a run that can be undone; null if none can, so that the run says why. Throws an
+ * `InputError` that names them if there are several: of two requests of which the first had no answer, each would
+ * undo another one.
+ */
+export function onlyUndoable(
+  { undoable = [] }: Pick<RunStatus, 'undoable'>,
+  now: number,
+): string | null {
+  const open = undoable.filter(({ state, until }) => state === undefined && until > now);
+  if (open.length <= 1) return open[0]?.call ?? null;
+  const calls = open.map(({ call, shown }) => `${show(call)} (${visible(shown)})`).join(', ');
+  throw new InputError(`call: expected one of ${calls}, got none; give the id of one`);
 }

@@ -320,6 +320,14 @@ export const RUN_TOOLS = {
     outputSchema: z.object({ id: z.string(), cancelled: z.enum(['run', 'turn']) }),
     annotations: { destructiveHint: true, idempotentHint: true },
   },
+  agent_close: {
+    description:
+      'Closes a run that was started with open: true: it takes no more messages, and ends once it has ' +
+      'answered those that it has. Read the last answer with agent_result.',
+    inputSchema: z.strictObject({ id: runId }),
+    outputSchema: z.object({ id: z.string(), closed: z.literal(true) }),
+    annotations: { idempotentHint: true },
+  },
   list_requests: {
     description:
       'Returns what a run waits for, with every argument. Show a request to a person before you decide.',

@@ -180,6 +180,14 @@ function addRunTools(server: McpServer, parts: ToolParts): void {
       return toolResult({ id, cancelled: turn === undefined ? 'run' : 'turn' });
     }),
   );
+  server.registerTool(
+    'agent_close',
+    RUN_TOOLS.agent_close,
+    tool(async ({ id }) => {
+      await handlers.closeRun({ run: id }, caller);
+      return toolResult({ id, closed: true });
+    }),
+  );
 }
 
 /** Adds the tools that list requests and decide about them. */

@@ -317,7 +317,10 @@ export const OPERATIONS = {
     output: z.object({ id: z.string(), repeated: z.boolean() }),
   }),
   undoCall: post('/v1/runs/{run}/undo', 'Begins to undo a call.', {
-    input: z.strictObject({ run, call: text.describe('the id of the call') }),
+    input: z.strictObject({
+      run,
+      call: text.exactOptional().describe('its id; default: the only one that can be undone'),
+    }),
     output: z.object({ id: z.string(), call: z.string() }),
   }),
   listRequests: get('/v1/requests', 'Lists open requests, oldest first.', {

@@ -74,6 +74,7 @@ describe.each<Mode>(['auto', 'legacy'])('an official client (%s)', (mode) => {
       'agent_result',
       'agent_send',
       'agent_cancel',
+      'agent_close',
     ]);
     const start = { agent: 'desk', message: 'hello', open: true, operation_id: operation() };
     const { id } = (await call(client, 'agent_start', start)).value;

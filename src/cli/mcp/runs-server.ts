@@ -43,7 +43,7 @@ import { shownToModel } from '../../http/views.js';
 import { ownVersion } from '../../storage/files.js';
 import { findServedAgent } from '../../temporal/pollers.js';
 import { askRun } from '../../updates/ask.js';
-import { cancelTurn } from '../../updates/decide.js';
+import { cancelTurn, closeRun } from '../../updates/decide.js';
 import { createRunInput, startRun } from '../../updates/start.js';
 import { osUser } from '../input/option-parsers.js';
 import { errorCode, runnableTextElsewhere } from '../reports/next-command.js';
@@ -218,7 +218,7 @@ const decidingSend = RUN_TOOLS.agent_send.inputSchema.extend({ answers: answered
 type SendInput = Omit<z.infer<typeof decidingSend>, 'answers'> &
   Partial<Pick<z.infer<typeof decidingSend>, 'answers'>>;
 
-/** Adds the tools that send messages to runs and cancel them. */
+/** Adds the tools that send messages to runs, cancel them, and close them. */
 function addControlTools(server: McpServer, access: RunsAccess): void {
   const withErrorCode = failuresOf(access);
   const { ensureWorker, canDecide, archive } = access;
@@ -264,6 +264,16 @@ function addControlTools(server: McpServer, access: RunsAccess): void {
       }
       await cancelRun(client, id, mcpClaim());
       return toolResult({ id, cancelled: 'run' });
+    }),
+  );
+  server.registerTool(
+    'agent_close',
+    RUN_TOOLS.agent_close,
+    withErrorCode(async ({ id: named }) => {
+      const { client, id } = await servedRun(access, named);
+      await ensureWorker(await taskQueueOf(client, id));
+      await closeRun(client, id, { by: mcpClaim(), ...UPDATE_TIMEOUT }).catch(rethrowInToolTerms);
+      return toolResult({ id, closed: true });
     }),
   );
 }

@@ -1,0 +1,138 @@
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineAgent } from '../../src/agents/define-agent.js';
+import { defineTool } from '../../src/tools/define-tool.js';
+import { type HttpDesk, keyOf, openHttpDesk } from '../support/http-desk.js';
+
+/** Pays without asking, so that a run has calls that can be undone. */
+const cashier = defineAgent({
+  name: 'cashier',
+  instructions: 'x',
+  model: 'm',
+  tools: [
+    defineTool({
+      name: 'pay',
+      description: 'pays',
+      input: z.object({ euros: z.number() }),
+      effect: 'keyed',
+      describe: ({ euros }) => `pay ${euros} €`,
+      execute: async ({ euros }) => `paid ${euros}`,
+      undo: async () => undefined,
+    }),
+  ],
+});
+
+let desk: HttpDesk;
+beforeAll(async () => {
+  const serve = { mcp: { decide: true }, principals: { ann: { rights: { '*': 'all' } } } } as const;
+  desk = await openHttpDesk(['ann', 'bob'], serve, { agents: [cashier] });
+});
+afterAll(() => desk.close());
+
+/** Posts to a run. Returns the message and the fix of the refusal. */
+async function refused(id: string, path: string, body: object): Promise<readonly unknown[]> {
+  const { error } = (await desk.send(`/v1/runs/${id}/${path}`, { body })).body;
+  return [error.message, error.fix];
+}
+
+describe('a refusal over HTTP says what to do, as the command does', () => {
+  test('of a decision: see the requests of the run', async () => {
+    const { id, request } = await desk.asking(31);
+    const given = { request: request.id, digest: request.digest };
+    const decide = async (decision: object) =>
+      await refused(id, 'decisions', { decisions: [{ ...given, ...decision }] });
+    const inbox = `see it with: npx perdure inbox ${id}`;
+    expect(await decide({ as: 'retry' })).toEqual([
+      'as: expected one of approve, deny, edit, answer for r1, got "retry"',
+      inbox,
+    ]);
+    expect(await decide({ as: 'edit' })).toEqual([
+      'arguments: expected all arguments of the call, got none',
+      inbox,
+    ]);
+    expect(await decide({ as: 'deny', request: 'r9' })).toEqual([
+      'request: expected an open request, got "r9" (open: r1)',
+      `see it with: npx perdure status ${id}`,
+    ]);
+    // The run has said what to do.
+    expect(await decide({ as: 'deny', digest: '0'.repeat(64) })).toEqual([
+      expect.stringMatching(/^digest: expected the current digest of r1, got /),
+      'review the request again',
+    ]);
+  });
+
+  test('of a misspelled kind of decision: the nearest one, and no list of all', async () => {
+    const { id, request } = await desk.asking(32);
+    const decision = { request: request.id, digest: request.digest, as: 'aprove' };
+    expect(await refused(id, 'decisions', { decisions: [decision] })).toEqual([
+      'decisions[0].as: expected one of 11 names, got "aprove"',
+      'did you mean approve?',
+    ]);
+  });
+
+  test('of anything about a run that has ended: see its status', async () => {
+    const { id, request } = await desk.asking(33);
+    await desk.client.resolve(id, { request: request.id, digest: request.digest, as: 'deny' });
+    await desk.client.result(id);
+    const said = [`run ${id} has ended`, `see it with: npx perdure status ${id}`];
+    for (const path of ['pause', 'resume', 'close'])
+      expect(await refused(id, path, {})).toEqual(said);
+    expect(await refused(id, 'messages', { message: 'x' })).toEqual(said);
+    expect(await refused(id, 'limits', { limits: { steps: 5 } })).toEqual(said);
+    expect(await refused(id, 'undo', {})).toEqual(said);
+  });
+});
+
+test('an undo needs no call if only one can be undone, and otherwise names those that can', async () => {
+  const { id } = await desk.client.start('cashier', { message: 'pay 5', open: true, by: 'ann' });
+  await desk.client.result(id);
+  const [first] = await desk.client.calls(id);
+  const undo = async (body: object) => await desk.send(`/v1/runs/${id}/undo`, { body });
+  const undoable = async () => (await desk.client.status(id)).undoable ?? [];
+  expect((await undo({})).body).toEqual({ id, call: first?.call.id });
+  await expect.poll(async () => (await undoable())[0]?.state).toBe('undone');
+  expect((await undo({})).body.error.message).toMatch(/^call: nothing can be undone/);
+  for (const [turn, message] of [
+    [2, 'pay 6'],
+    [3, 'pay 7'],
+  ] as const) {
+    await desk.client.send(id, message, { by: 'ann' });
+    await desk.client.result(id, { turn });
+  }
+  const ids = (await undoable()).filter(({ state }) => state === undefined).map(({ call }) => call);
+  expect(ids).toHaveLength(2);
+  const several = await undo({});
+  expect([several.status, several.body.error.fix]).toEqual([400, 'give the id of one']);
+  for (const call of ids) expect(several.body.error.message).toContain(`"${call}" (pay `);
+  await desk.client.close(id);
+});
+
+/** Calls a tool of MCP over HTTP. */
+async function callTool(as: string, name: string, args: Record<string, unknown>) {
+  const client = new Client({ name: 'test', version: '1' });
+  const headers = { authorization: `Bearer ${keyOf(as)}` };
+  const url = new URL('/mcp', desk.url);
+  await client.connect(new StreamableHTTPClientTransport(url, { requestInit: { headers } }));
+  const { content, structuredContent } = await client.callTool({ name, arguments: args });
+  await client.close();
+  return { value: structuredContent, text: JSON.stringify(content) };
+}
+
+test('agent_close ends an open run after its messages, and refuses a run that has ended', async () => {
+  const { id } = await desk.client.start('other', { message: 'hello', open: true, by: 'ann' });
+  expect((await callTool('ann', 'agent_close', { id })).value).toEqual({ id, closed: true });
+  await desk.rig.client.workflow.getHandle(id).result();
+  expect((await desk.client.status(id)).outcome?.status).toBe('completed');
+  const late = await callTool('ann', 'agent_close', { id });
+  expect(late.text).toContain('code: run_ended');
+});
+
+test('decide of MCP names the nearest decision of a misspelled one, and no list of all', async () => {
+  const { id, request } = await desk.asking(34);
+  const given = { id, request: request.id, digest: request.digest, as: 'aprove' };
+  const { text } = await callTool('ann', 'decide', given);
+  expect(text).toContain(
+    String.raw`as: expected a decision for r1, got \"aprove\"; did you mean approve?`,
+  );
+});
