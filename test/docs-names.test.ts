@@ -2,6 +2,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { EXIT } from '../src/cli/context.js';
+import type { StreamEvent } from '../src/client.js';
 
 const ROOT = new URL('../', import.meta.url).pathname;
 
@@ -87,4 +88,41 @@ test('the reference describes every option that may be omitted, with its default
   expect(options.length).toBeGreaterThan(300);
   const silent = options.filter(({ text }) => !DEFAULT.test(text)).map(({ option }) => option);
   expect([...new Set(silent)]).toEqual([]);
+});
+
+type FieldsOf<Event> = Event extends unknown ? Exclude<keyof Event, 'type'> : never;
+type EventFields = {
+  readonly [Type in StreamEvent['type']]?: readonly FieldsOf<
+    Extract<StreamEvent, { readonly type: Type }>
+  >[];
+};
+
+/** Compiled: an event or a field that does not exist is an error. */
+const EVENT_FIELDS: EventFields = {
+  'run-started': ['agent', 'open'],
+  'message-added': ['message'],
+  'model-replied': ['message', 'usage'],
+  'call-begun': ['turn', 'call'],
+  'call-finished': ['tool', 'message'],
+  'request-raised': ['request', 'kind', 'call', 'why'],
+  'request-closed': ['request', 'as', 'by', 'door'],
+  'work-blocked': ['on', 'reason', 'message'],
+  'wait-begun': ['for', 'until'],
+  'turn-ended': ['turn', 'outcome'],
+  'run-ended': ['reason', 'outcome'],
+  delta: ['turn', 'step', 'attempt', 'kind', 'text', 'offset'],
+};
+
+test('docs/client.md has the fields of events as the types have them', () => {
+  const text = readFileSync(join(ROOT, 'docs/client.md'), 'utf8');
+  const [, table = ''] = /^\| event +\| fields .*\n\|.*\n((?:\|.*\n)+)/m.exec(text) ?? [];
+  const rows = table
+    .trim()
+    .split('\n')
+    .map((row) => {
+      const [, event = '', fields = ''] = row.split('|');
+      const named = fields.replaceAll(/\([^)]*\)/g, '').matchAll(/`([^`]+)`/g);
+      return [event.trim().replaceAll('`', ''), [...named].map(([, name]) => name)];
+    });
+  expect(Object.fromEntries(rows)).toEqual(EVENT_FIELDS);
 });

@@ -44,7 +44,7 @@ test('agent_close ends an open run after its messages, and refuses any other run
   expect((await callTool('agent_close', { id })).value).toEqual({ id, closed: true });
   await rig.client.workflow.getHandle(id).result();
   const { outcome } = await client.status(id);
-  expect(outcome).toMatchObject({ status: 'completed', reason: 'answer' });
+  expect(outcome?.status).toBe('completed');
   expect((await callTool('agent_close', { id })).text).toContain('code: run_ended');
   expect((await callTool('agent_close', { id: 'no-such-run' })).text).toContain('code: no_run');
 });

@@ -6,6 +6,7 @@ import { DefaultLogger, NativeConnection, Worker, bundleWorkflowCode } from '@te
 import { transform } from 'esbuild';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { replyCall, replyText } from '../../src/testing/replies.js';
+import { startStub } from '../../src/testing/stub-server.js';
 import { startExample, type Example } from '../support/example.js';
 import { type TheirSide, compareSides, program, readPorted } from '../support/ported-page.js';
 
@@ -55,6 +56,26 @@ test('the loops of the AI SDK and of perdure call the tool and answer', async ()
   const { theirs, ours } = await compareSides('ai-sdk', steps, aiSdk);
   expect(theirs.answer).toBe('It is 21 °C in Rome.');
   expect(ours).toEqual(theirs);
+});
+
+test('generateText and streamText print the answers that perdure gives, too', async () => {
+  const page = await readPorted('ai-sdk', 2);
+  const answers = ['It is 21 °C in Rome.', 'It is 21 °C in Bari.'];
+  const stub = await startStub();
+  try {
+    const steps = ['Rome', 'Bari'].flatMap((place, index) => [
+      replyCall('weather', { place }),
+      replyText(answers[index] ?? ''),
+    ]);
+    stub.script(...steps);
+    const aiSdk = program({ command: process.execPath, folder: resolve('.') });
+    expect(await aiSdk(page, stub)).toBe(answers.join('\n'));
+    stub.assertConsumed();
+  } finally {
+    await stub.close();
+  }
+  // The test of the pages executes this side.
+  expect(page.ours.join('')).toMatch(/client\.run\('forecaster'[^]*client\.text\(run\)/);
 });
 
 test('the loop by hand and perdure call the tool and answer', async () => {

@@ -23,9 +23,13 @@ export interface PortedPage {
   readonly message: string;
 }
 
-/** Reads a page. The other library's block is `typescript` or `python`; those of perdure are `ts`. */
-export async function readPorted(page: string): Promise<PortedPage> {
-  const text = await readFile(`docs/coming-from-${page}.md`, 'utf8');
+/**
+ * Reads a section of a page, by default the first. The other library's block is `typescript` or `python`; those of
+ * perdure are `ts`.
+ */
+export async function readPorted(page: string, section = 1): Promise<PortedPage> {
+  const whole = await readFile(`docs/coming-from-${page}.md`, 'utf8');
+  const text = whole.split(/^## /m)[section] ?? '';
   const [, theirs = ''] = /^```(?:typescript|python)\n([\s\S]*?)^```$/m.exec(text) ?? [];
   const ours = [...text.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map(([, code = '']) => code);
   const start = /client\.run\('?(\w+)'?, '([^']+)'|perdure run (\w+) "([^"]+)"/.exec(text) ?? [];
