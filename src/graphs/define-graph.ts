@@ -10,6 +10,7 @@ import { InputError } from '../core/errors.js';
 import type { JsonObject } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
 import type { Tool } from '../tools/tool.js';
+import { assertOptionNames } from '../validation/option-names.js';
 import { buildNodes, unknownNode, wireNodes } from './build-nodes.js';
 import {
   type GraphOf,
@@ -82,7 +83,9 @@ export function defineGraph<
   checkFields(options, fields);
   const nodes = buildNodes({ ...options, fields, specs: options.nodes(kindsOf<Shape>()) });
   return Object.freeze({
-    wire: ({ start, edges }: GraphWiring<Nodes>): GraphOf<Shape> => {
+    wire: (wiring: GraphWiring<Nodes>): GraphOf<Shape> => {
+      assertOptionNames(wiring, { start: true, edges: true }, `graph ${show(name)}`);
+      const { start, edges } = wiring;
       const wired = wireNodes(name, nodes, edges);
       if (!nodes.has(start)) {
         const names = [...nodes.keys()];

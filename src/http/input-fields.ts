@@ -280,11 +280,8 @@ export async function decisionNamed(
   const known = request?.decisions ?? DECISION_KINDS;
   const meant = likelyMeant(name, known);
   const about = request === undefined ? '' : ` for ${visible(id)}`;
-  const got = `${about}, got ${show(name)}`;
   throw new InputError(
-    meant === undefined
-      ? `as: expected one of ${known.join(', ')}${got}`
-      : `as: expected a decision${got}; did you mean ${meant}?`,
+    `as: expected one of ${known.join(', ')}${about}, got ${show(name)}${meant === undefined ? '' : `; did you mean ${meant}?`}`,
   );
 }
 

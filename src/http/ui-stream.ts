@@ -4,7 +4,7 @@ import { InputError, NoRunError, RefusedError } from '../core/errors.js';
 import { askingWork } from '../core/requests/open-requests.js';
 import { parseJson } from '../core/text/json.js';
 import type { RunState } from '../core/state/state.js';
-import { visible } from '../core/state/summaries.js';
+import { actorText } from '../core/state/summaries.js';
 import { shorten, show, visibleJson } from '../core/text/text.js';
 import type { AssistantMessage, ToolMessage } from '../core/transcript/messages.js';
 import { MAX_NOTE_CHARACTERS } from '../core/transcript/request.js';
@@ -332,7 +332,7 @@ function refuseOther(
   const made = state.decisions?.findLast(({ request }) => request === newest.request);
   const other = newest.approved ? ['deny'] : ['approve', 'some', 'edit'];
   if (made?.as === undefined || !other.includes(made.as)) return;
-  const by = made.by === undefined ? '' : `, by ${visible(made.by)}`;
+  const by = made.by === undefined ? '' : `, by ${actorText({ by: made.by })}`;
   throw new RefusedError(`request: ${newest.request} has already been decided (${made.as}${by})`, {
     reason: 'decided',
   });

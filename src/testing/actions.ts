@@ -3,6 +3,7 @@ import { type Json, type JsonObject, isObject, textField } from '../core/text/js
 import { type Duration, show, toMs } from '../core/text/text.js';
 import type { Decision, Request } from '../core/transcript/request.js';
 import type { Ask } from '../core/input/inbox.js';
+import { assertOptionNames } from '../validation/option-names.js';
 import type { Limits } from '../core/definition/definition.js';
 
 /** A decision without the request, which is known when it is made. */
@@ -70,7 +71,10 @@ export function isMaker(value: unknown): boolean {
 
 type ByField = Pick<Decision, 'by'>;
 
-function decide(as: Decision['as'], fields: Omit<ScriptedDecision, 'as'> = {}): Action {
+/** What the makers of decisions take. */
+const NAMES = { by: true, note: true } as const;
+
+function decide(as: Decision['as'], fields: Omit<ScriptedDecision, 'as'>): Action {
   return { type: 'decide', decision: { ...fields, as } };
 }
 
@@ -85,6 +89,7 @@ function decide(as: Decision['as'], fields: Omit<ScriptedDecision, 'as'> = {}): 
  * ```
  */
 export function approve(fields: ByField & Pick<Decision, 'note' | 'grant'> = {}): Action {
+  assertOptionNames<typeof fields>(fields, { ...NAMES, grant: true }, 'approve');
   return decide('approve', fields);
 }
 
@@ -102,6 +107,7 @@ export function approveSome(
   actions: readonly string[],
   fields: ByField & Pick<Decision, 'note'> = {},
 ): Action {
+  assertOptionNames<typeof fields>(fields, NAMES, 'approveSome');
   return decide('some', { ...fields, actions });
 }
 
@@ -116,6 +122,7 @@ export function approveSome(
  * ```
  */
 export function deny(fields: ByField & Pick<Decision, 'note'> = {}): Action {
+  assertOptionNames<typeof fields>(fields, NAMES, 'deny');
   return decide('deny', fields);
 }
 
@@ -130,6 +137,7 @@ export function deny(fields: ByField & Pick<Decision, 'note'> = {}): Action {
  * ```
  */
 export function edit(args: JsonObject, fields: ByField & Pick<Decision, 'note'> = {}): Action {
+  assertOptionNames<typeof fields>(fields, NAMES, 'edit');
   return decide('edit', { ...fields, arguments: args });
 }
 
@@ -144,6 +152,7 @@ export function edit(args: JsonObject, fields: ByField & Pick<Decision, 'note'> 
  * ```
  */
 export function answer(result: Json, fields: ByField & Pick<Decision, 'note'> = {}): Action {
+  assertOptionNames<typeof fields>(fields, NAMES, 'answer');
   return decide('answer', { ...fields, result });
 }
 

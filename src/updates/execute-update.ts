@@ -15,7 +15,7 @@ import {
   RefusedError,
   type WorkerState,
 } from '../core/errors.js';
-import { visible } from '../core/state/summaries.js';
+import { shownPeople, visible } from '../core/state/summaries.js';
 import { type Duration, show, toMs } from '../core/text/text.js';
 import type { RefusalReason } from '../core/transcript/request.js';
 import { GRPC, grpcCode, isUnanswered, serverAddress, unreachable } from '../temporal/grpc.js';
@@ -345,7 +345,7 @@ async function toDeliveryError(
     const reason = hasEnded ? 'run_ended' : refusalReason(error);
     // The SDK's error about a refusal by the run would only repeat it.
     const around = error instanceof WorkflowUpdateFailedError ? {} : { cause: error };
-    return new RefusedError(reasonOf(error, id), { ...around, reason });
+    return new RefusedError(shownPeople(reasonOf(error, id)), { ...around, reason });
   }
   if (signal?.aborted) {
     return new NotDeliveredError(`the wait for an answer was aborted; ${advice}`, known);

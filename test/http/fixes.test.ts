@@ -2,6 +2,7 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
+import { listen } from '../../src/http.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { type HttpDesk, keyOf, openHttpDesk } from '../support/http-desk.js';
 
@@ -108,6 +109,30 @@ test('an undo needs no call if only one can be undone, and otherwise names those
   await desk.client.close(id);
 });
 
+test('listen names the nearest option for one that it does not have', async () => {
+  const server = { fetch: () => Promise.reject(new Error('not used')), isVerified: false };
+  await expect(listen(server, { prot: 1 } as object)).rejects.toThrow(
+    'listen: "prot" is not an option; did you mean port?',
+  );
+});
+
+test('a refusal names the person who has decided as other texts for people do', async () => {
+  const given = { message: 'pay 35', open: true, by: 'ann' } as const;
+  const { id } = await desk.client.start('desk', given);
+  await expect.poll(async () => (await desk.client.status(id)).pending.length).toBe(1);
+  const [request] = (await desk.client.status(id)).pending;
+  const decision = { request: 'r1', digest: request?.digest ?? '', as: 'deny' } as const;
+  await desk.client.resolve(id, { ...decision, by: 'unverified:os-user:bo' });
+  const decided = 'request: r1 has already been decided (deny, by os-user:bo (not verified))';
+  const body = { decisions: [{ ...decision, note: 'again' }] };
+  const { error } = (await desk.send(`/v1/runs/${id}/decisions`, { body })).body;
+  expect(error.message).toBe(decided);
+  const again = desk.client.resolve(id, { ...decision, note: 'again', by: 'cy' });
+  await expect(again).rejects.toThrow(decided);
+  expect((await desk.client.status(id)).decisions).toMatchObject([{ by: 'unverified:os-user:bo' }]);
+  await desk.client.close(id);
+});
+
 /** Calls a tool of MCP over HTTP. */
 async function callTool(as: string, name: string, args: Record<string, unknown>) {
   const client = new Client({ name: 'test', version: '1' });
@@ -126,13 +151,4 @@ test('agent_close ends an open run after its messages, and refuses a run that ha
   expect((await desk.client.status(id)).outcome?.status).toBe('completed');
   const late = await callTool('ann', 'agent_close', { id });
   expect(late.text).toContain('code: run_ended');
-});
-
-test('decide of MCP names the nearest decision of a misspelled one, and no list of all', async () => {
-  const { id, request } = await desk.asking(34);
-  const given = { id, request: request.id, digest: request.digest, as: 'aprove' };
-  const { text } = await callTool('ann', 'decide', given);
-  expect(text).toContain(
-    String.raw`as: expected a decision for r1, got \"aprove\"; did you mean approve?`,
-  );
 });

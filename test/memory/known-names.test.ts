@@ -6,7 +6,11 @@ import { defineConfig } from '../../src/config.js';
 import { playRun } from '../../src/memory/run-in-memory.js';
 import { recordingOf } from '../../src/recordings/rerun.js';
 import {
+  answer,
   approve,
+  approveSome,
+  deny,
+  edit,
   evaluate,
   nodeContext,
   readRecording,
@@ -125,6 +129,16 @@ test('an option that does not exist is refused by every function that takes opti
   expect(() => replyText('x', { finsh: 'length' } as object)).toThrow('did you mean finish?');
   expect(() => replyCall('x', {}, { texts: 'x' } as object)).toThrow(message);
   expect(() => replyError(500, {}, { dlay: 5 } as object)).toThrow('did you mean delay?');
+  const misspelled = { nte: 'x' } as object;
+  for (const [name, make] of [
+    ['approve', () => approve(misspelled)],
+    ['approveSome', () => approveSome(['a1'], misspelled)],
+    ['deny', () => deny(misspelled)],
+    ['edit', () => edit({}, misspelled)],
+    ['answer', () => answer('x', misspelled)],
+  ] as const) {
+    expect(make).toThrow(`${name}: "nte" is not an option; did you mean note?`);
+  }
 });
 
 test('the name of an agent is refused where the agent itself is expected', async () => {

@@ -296,5 +296,9 @@ describe('the mistake in a definition', () => {
     });
     // @ts-expect-error -- no node has this name
     expect(() => graph.wire({ start: 'lod', edges: { load: 'end' } })).toThrow(InputError);
+    // @ts-expect-error -- no option has this name
+    expect(() => graph.wire({ strat: 'load', edges: { load: 'end' } })).toThrow(
+      'graph "g": "strat" is not an option; did you mean start?',
+    );
   });
 });

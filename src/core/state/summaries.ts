@@ -108,6 +108,16 @@ export function actorText({ by, door }: Actor): string {
 }
 
 /**
+ * Returns a text for people in which each recorded name that a command has taken from the operating system is shown
+ * as `actorText` shows it, quoted or not.
+ */
+export function shownPeople(text: string): string {
+  return text
+    .replaceAll(/"unverified:([^"]*)"/g, '"$1" (not verified)')
+    .replaceAll(/(?<!\w)unverified:([^\s"(),;]+)/g, '$1 (not verified)');
+}
+
+/**
  * Returns the recorded name of a person that has been shown, such as `os-user:ann` or `os-user:ann (not
  * verified)`: that of one of these people who is shown so, unless one has exactly this name.
  */
