@@ -28,7 +28,7 @@ import {
   tenantFor,
 } from './access.js';
 import { HttpError } from './errors.js';
-import { MAX_WAIT_SECONDS, cancelOpen, checkedLimits, onlyUndoable } from './input-fields.js';
+import { MAX_WAIT_SECONDS, cancelOpen, checkedLimits, undoOnly } from './input-fields.js';
 import type { OperationName, OperationOutput, ReadInput } from './operations.js';
 import { type AgentOfTenant, type Principal, rightsOf } from './principals.js';
 import {
@@ -355,14 +355,9 @@ function writeHandlers(place: Place, open: OpenFor): Omit<Handlers, ReadNames> {
         { source: source.id, agent, tenant: source.tenant ?? '', ...given },
       );
     },
-    async undoCall({ run, call = null }, caller) {
+    async undoCall({ run, call }, caller) {
       await open(run, 'control', caller);
-      const api = as(caller);
-      const named = call ?? onlyUndoable(await api.status(run), Date.now());
-      return {
-        id: run,
-        call: await api.undo(run, { ...(named !== null && { call: named }), ...how }),
-      };
+      return { id: run, call: await undoOnly(as(caller), { run, call, ...how }) };
     },
     async decide({ run, decisions }, caller) {
       const { id: runId } = await open(run, 'decide', caller);

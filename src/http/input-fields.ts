@@ -8,7 +8,7 @@ import type { RunStatus } from '../core/state/status.js';
 import { visible } from '../core/state/summaries.js';
 import { WHOLE_DIGEST } from '../core/requests/commands.js';
 import { type Json, isObject, isTooDeep } from '../core/text/json.js';
-import { show } from '../core/text/text.js';
+import { type Duration, show } from '../core/text/text.js';
 import {
   DECISION_KINDS,
   type DecisionKind,
@@ -311,12 +311,22 @@ export async function cancelOpen(
  * `InputError` that names them if there are several: of two requests of which the first had no answer, each would
  * undo another one.
  */
-export function onlyUndoable(
-  { undoable = [] }: Pick<RunStatus, 'undoable'>,
-  now: number,
-): string | null {
+function onlyUndoable({ undoable = [] }: Pick<RunStatus, 'undoable'>, now: number): string | null {
   const open = undoable.filter(({ state, until }) => state === undefined && until > now);
   if (open.length <= 1) return open[0]?.call ?? null;
   const calls = open.map(({ call, shown }) => `${show(call)} (${visible(shown)})`).join(', ');
   throw new InputError(`call: expected one of ${calls}, got none; give the id of one`);
+}
+
+/** Undoes a call, by default the only one that can be undone; see `onlyUndoable`. Returns its id. */
+export async function undoOnly(
+  api: Pick<PerdureClient, 'status' | 'undo'>,
+  {
+    run,
+    call,
+    within,
+  }: { readonly run: string; readonly call?: string | undefined; readonly within: Duration },
+): Promise<string> {
+  const named = call ?? onlyUndoable(await api.status(run), Date.now());
+  return await api.undo(run, { ...(named !== null && { call: named }), within });
 }

@@ -317,10 +317,7 @@ export const OPERATIONS = {
     output: z.object({ id: z.string(), repeated: z.boolean() }),
   }),
   undoCall: post('/v1/runs/{run}/undo', 'Begins to undo a call.', {
-    input: z.strictObject({
-      run,
-      call: text.exactOptional().describe('its id; default: the only one that can be undone'),
-    }),
+    input: z.strictObject({ run, call: text.exactOptional().describe('default: the only one') }),
     output: z.object({ id: z.string(), call: z.string() }),
   }),
   listRequests: get('/v1/requests', 'Lists open requests, oldest first.', {

@@ -10,11 +10,9 @@ export function requestIssue(issue: z.core.$ZodRawIssue): string | undefined {
   switch (issue.code) {
     case 'invalid_value': {
       const names = issue.values.map(String);
+      const expected = `expected ${names.length > 1 ? 'one of ' : ''}${names.join(', ')}`;
       const { input } = issue;
       const meant = typeof input === 'string' ? likelyMeant(input, names) : undefined;
-      const isLong = meant !== undefined && names.length > MAX_LISTED;
-      const listed = isLong ? `${names.length} names` : names.join(', ');
-      const expected = `expected ${names.length > 1 ? 'one of ' : ''}${listed}`;
       return meant === undefined ? expected : `${expected}; did you mean ${meant}?`;
     }
     case 'unrecognized_keys': {
@@ -36,9 +34,6 @@ export function requestIssue(issue: z.core.$ZodRawIssue): string | undefined {
     }
   }
 }
-
-/** The most names that are listed beside the one that may be meant. */
-const MAX_LISTED = 6;
 
 /** The kinds whose names in zod are those of TypeScript. */
 const KINDS: Readonly<Record<string, string>> = { record: 'object', int: 'whole number' };

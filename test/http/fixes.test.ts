@@ -63,11 +63,11 @@ describe('a refusal over HTTP says what to do, as the command does', () => {
     ]);
   });
 
-  test('of a misspelled kind of decision: the nearest one, and no list of all', async () => {
+  test('of a misspelled kind of decision: the nearest one', async () => {
     const { id, request } = await desk.asking(32);
     const decision = { request: request.id, digest: request.digest, as: 'aprove' };
     expect(await refused(id, 'decisions', { decisions: [decision] })).toEqual([
-      'decisions[0].as: expected one of 11 names, got "aprove"',
+      expect.stringMatching(/^decisions\[0\]\.as: expected one of approve, .*, got "aprove"$/),
       'did you mean approve?',
     ]);
   });
