@@ -177,6 +177,7 @@ test('a command that ends says "you" only to a person who may decide', async () 
   const told = await perdure(leave, { id: guarded.id });
   expect(told.stderr).toContain('A person who may decide can do so now;');
   expect(told.stderr).toMatch(/approve .* --by NAME/);
+  expect(told.stderr).not.toContain('unverified:');
   // The name that was given for the run holds for its commands, too.
   const named = await perdure(leave, { id: guarded.id, by: 'ann lee' });
   expect(named.stderr).toContain('You can decide now;');

@@ -9,7 +9,7 @@ import {
   withTexts,
 } from '../../core/requests/commands.js';
 import type { RunStatus } from '../../core/state/status.js';
-import { visible } from '../../core/state/summaries.js';
+import { shownPeople, visible } from '../../core/state/summaries.js';
 import { undoProblem } from '../../core/state/undo-problem.js';
 import { printable, shellLine, shellWord, visibleJson } from '../../core/text/text.js';
 import { REFUSAL_CODES } from '../../core/transcript/request.js';
@@ -242,11 +242,6 @@ export function hasMessages({ state }: Pick<Projection, 'state'>): boolean {
   return state !== null && (state.transcript.next > 0 || state.graph !== undefined);
 }
 
-/** Returns an error with the names of people as they are shown elsewhere. */
-function shownNames(message: string): string {
-  return message.replaceAll(/"unverified:([^"]*)"/g, '"$1" (not verified)');
-}
-
 /**
  * Writes an error to stderr, and with `--json` also to stdout. Returns the exit code. Writes the
  * stack trace only if PERDURE_DEBUG is set.
@@ -263,7 +258,7 @@ export function reportError(
   const message = runnableText({ options, env }, text);
   // Commander has already written its own errors to stderr.
   if (!(error instanceof CommanderError))
-    process.stderr.write(`error: ${printable(shownNames(message))}\n`);
+    process.stderr.write(`error: ${printable(shownPeople(message))}\n`);
   if (json) {
     const line = { code: errorCode(error), error: message.replace(/^error: /, '') };
     process.stdout.write(`${visibleJson(line)}\n`);

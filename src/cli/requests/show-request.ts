@@ -10,7 +10,7 @@ import {
 import { runStatus } from '../../core/run/status.js';
 import type { RunState } from '../../core/state/state.js';
 import type { RunStatus } from '../../core/state/status.js';
-import { recordedName } from '../../core/state/summaries.js';
+import { recordedName, shownPeople } from '../../core/state/summaries.js';
 import type { DecisionKind, Request } from '../../core/transcript/request.js';
 import type { Projection } from '../../history/projection.js';
 import { readRun } from '../../history/read-run.js';
@@ -37,7 +37,9 @@ export function ownStanding(
   request: Request,
   by = osUser(),
 ): Standing {
-  return state === null ? { name: 'own', problem: null } : standingOf(state, request, by);
+  if (state === null) return { name: 'own', problem: null };
+  const { name, problem } = standingOf(state, request, by);
+  return { name, problem: problem && shownPeople(problem) };
 }
 
 /**
