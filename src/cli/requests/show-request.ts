@@ -124,12 +124,12 @@ export async function shownRequest(
   const command = (words: readonly string[]) => nextCommandFor(context, run, words);
   const { by } = run;
   const standing = ownStanding(run, request, by && deciderOf(run, request, by));
-  const given = by !== undefined && standing.name === 'own' ? ['--by', by] : [];
+  const isNamed = by !== undefined && standing.name === 'own';
   const commands = await Promise.all(
-    decidingCommands(run.id, request, now, standing.name).map(async ({ words, purpose }) => ({
-      command: await command([...words, ...given]),
-      purpose,
-    })),
+    decidingCommands(run.id, request, now, standing.name).map(async ({ words, purpose }) => {
+      const named = isNamed ? [...words, '--by', by] : words;
+      return { command: await command(named), purpose };
+    }),
   );
   const whole = await command(['inbox', run.id, request.id, '--full']);
   const { why } = read.request;
