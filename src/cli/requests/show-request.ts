@@ -122,6 +122,7 @@ export async function shownRequest(
   const now = Date.now();
   const read = await readable(context, request);
   const command = (words: readonly string[]) => nextCommandFor(context, run, words);
+  const whole = await command(['inbox', run.id, request.id, '--full']);
   const { by } = run;
   const standing = ownStanding(run, request, by && deciderOf(run, request, by));
   const isNamed = by !== undefined && standing.name === 'own';
@@ -131,7 +132,6 @@ export async function shownRequest(
       return { command: await command(named), purpose };
     }),
   );
-  const whole = await command(['inbox', run.id, request.id, '--full']);
   const { why } = read.request;
   const shown = { ...read.request, why: runnableText(context, why) };
   const width = columnsOf(to);
