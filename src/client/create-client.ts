@@ -44,7 +44,7 @@ import {
 import type { CancelOptions, RunLike } from './control.js';
 import { controlMethods, decisionMethods } from './decision-methods.js';
 import { withExplainedErrors } from './explain-errors.js';
-import { assertKnownAgent, assertStart, forkRun } from './fork-run.js';
+import { assertForkOptions, assertKnownAgent, assertStart, forkRun } from './fork-run.js';
 import { readMethods } from './read-methods.js';
 import type { ClientOrigin } from './no-worker.js';
 import { idOf, messageFields } from './given.js';
@@ -206,13 +206,13 @@ function clientFor(place: ClientPlace, actor: ActorClaim): PerdureClient {
       return await startRun(client, input, { ...name, taskQueue, reuseId });
     },
     attach: (bytes, options = {}) => attach(blobs, bytes, options),
-    fork: async (run, given) =>
-      await forkRun(
-        client,
-        await storedId(client, run, archive),
-        { ...(given.by === undefined ? actor : {}), ...withoutDoor(given) },
-        { blobs, archive, config },
-      ),
+    async fork(run, given) {
+      const options = withoutDoor(given);
+      assertForkOptions(options);
+      const sender = given.by === undefined ? actor : {};
+      const id = await storedId(client, run, archive);
+      return await forkRun(client, id, { ...sender, ...options }, { blobs, archive, config });
+    },
     async send(run, message, given = {}) {
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the run checks the arguments
       const options = given as SendOptions;

@@ -1,5 +1,7 @@
 import type { Client } from '@temporalio/client';
 import { toLimits } from '../core/input/limits.js';
+import { isObject } from '../core/text/json.js';
+import type { Decision } from '../core/transcript/request.js';
 import type { BlobStore } from '../storage/blob-store.js';
 import {
   cancelTurn,
@@ -20,13 +22,39 @@ import {
   cancelRun,
   signalAllRuns,
 } from './control.js';
-import { assertOptionNames } from '../validation/option-names.js';
+import { type OptionNames, assertOptionNames } from '../validation/option-names.js';
 import { type RequestFilter, listRequests, readRequest } from './requests.js';
 import { resolveOpen } from './resolve.js';
 import { storedId } from './run-ids.js';
 import { type Runnable, runnableFix, runnableList } from './runnable-texts.js';
 
 const FILTER_NAMES = { agent: true, root: true, run: true } as const;
+
+/** A misspelled `actions` or `where` would let a run execute more than a person wanted. */
+const DECISION_NAMES: OptionNames<Omit<Decision, 'patched'>> = {
+  request: true,
+  digest: true,
+  as: true,
+  arguments: true,
+  actions: true,
+  result: true,
+  note: true,
+  grant: true,
+  by: true,
+  door: true,
+  groups: true,
+};
+const GRANT_NAMES = { scope: true, where: true } as const;
+
+/** Throws an `InputError` for a field that a decision does not have. Anything but an object is refused later. */
+function assertDecisionNames(given: Decision | readonly Decision[]): void {
+  for (const [index, made] of [given].flat().entries()) {
+    if (!isObject(made)) continue;
+    const place = Array.isArray(given) ? `decisions[${index}]` : 'decision';
+    assertOptionNames(made, DECISION_NAMES, place);
+    if (isObject(made.grant)) assertOptionNames(made.grant, GRANT_NAMES, `${place}.grant`);
+  }
+}
 
 type WithBy = ReturnType<typeof withActor>;
 
@@ -91,6 +119,7 @@ export function decisionMethods(
       return runnableFix(request, runnable);
     },
     resolve: async (run, decisions, options) => {
+      assertDecisionNames(decisions);
       const [made, how] = [claimed(decisions), withBy('resolve', options)];
       return await resolveOpen(client, await storedId(client, run), made, how);
     },

@@ -33,6 +33,7 @@ import {
 } from '../updates/start.js';
 import { fieldsProblem, requiredFields } from '../validation/check-options.js';
 import { namesHint } from '../validation/near-names.js';
+import { assertOptionNames } from '../validation/option-names.js';
 import { claimAttachments } from './attach.js';
 import { nameRun } from './run-ids.js';
 
@@ -61,6 +62,32 @@ export interface ForkOptions<Output> extends RunSettings {
    * Default: the agent of the other run, with its arguments, context, and `clientTools`, in its current version.
    */
   readonly agent?: AgentLike<Output>;
+}
+
+const FORK_NAMES = {
+  at: true,
+  message: true,
+  input: true,
+  attachments: true,
+  id: true,
+  open: true,
+  agent: true,
+  limits: true,
+  context: true,
+  args: true,
+  settings: true,
+  tags: true,
+  archive: true,
+  by: true,
+  rules: true,
+  tenant: true,
+  unattended: true,
+  modelAttempts: true,
+} as const;
+
+/** Throws an `InputError` for an option that a fork does not have, such as a misspelled `at`. */
+export function assertForkOptions(given: ForkOptions<unknown>): void {
+  assertOptionNames<ForkOptions<unknown>>(given, FORK_NAMES, 'fork');
 }
 
 /**

@@ -176,7 +176,7 @@ export function forbidden(
   return new HttpError(
     403,
     'forbidden',
-    `${visible(name)} may not ${right} with agent "${visible(agent)}"${where}`,
+    `${visible(name)} lacks the right "${right}" for agent "${visible(agent)}"${where}`,
     { fix: `give the principal the right "${right}" in \`serve.principals\` of the configuration` },
   );
 }

@@ -179,14 +179,14 @@ async function streamThread(
 
 /** Answers with the error that ends the stream of a request that the run refuses. */
 function refuse(
-  { limits }: DoorParts,
+  { limits, place }: DoorParts,
   {
     input: { threadId, runId },
     error,
     over,
   }: { readonly input: ThreadInput; readonly error: unknown; readonly over: AbortController },
 ): Response {
-  const { reason, code, message, fix } = errorAnswer(error).body.error;
+  const { reason, code, message, fix } = errorAnswer(error, place.runnable).body.error;
   async function* blocks(): AsyncGenerator<string, void, undefined> {
     const text = fix === null ? message : `${message}; ${fix}`;
     yield block([

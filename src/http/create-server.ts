@@ -133,7 +133,7 @@ export async function openServer(
   const parts: DoorParts = { place, limits, waitMs, streams, isVerified, logFailure };
   const app = new Hono<Guarded>();
   app.onError((error, { req }) => {
-    const found = errorAnswer(error);
+    const found = errorAnswer(error, place.runnable);
     const { status, body, headers } = inFormOf(req.path, found);
     // A client that has disconnected is not a failure of the server.
     if (found.isHidden && !req.raw.signal.aborted)
@@ -141,7 +141,10 @@ export async function openServer(
     return answerJson(body, status, headers);
   });
   app.notFound(({ req }) => {
-    const { status, body, headers } = inFormOf(req.path, errorAnswer(noRoute(app.routes, req)));
+    const { status, body, headers } = inFormOf(
+      req.path,
+      errorAnswer(noRoute(app.routes, req), place.runnable),
+    );
     return answerJson(body, status, headers);
   });
   app.use(async (context, next) => {

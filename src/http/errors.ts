@@ -10,6 +10,7 @@ import {
   ResultLostError,
   UnreadableError,
 } from '../core/errors.js';
+import type { Runnable } from '../client/runnable-texts.js';
 import { withProgram } from '../core/requests/commands.js';
 import { printable, shorten } from '../core/text/text.js';
 import { REFUSAL_CODES } from '../core/transcript/request.js';
@@ -100,9 +101,21 @@ const RETRY_AFTER = 2;
 
 /**
  * Returns the answer about an error. An error that is not meant for callers is only named: its message may
- * hold data of others, or say where Temporal and the stores are.
+ * hold data of others, or say where Temporal and the stores are. `runnable`: makes its commands runnable where the
+ * caller is; by default, in a project.
  */
-export function errorAnswer(error: unknown): ErrorAnswer {
+export function errorAnswer(
+  error: unknown,
+  runnable: Runnable = (text) => withProgram(text),
+): ErrorAnswer {
+  const found = answerTo(error);
+  const { error: told } = found.body;
+  const shown = (text: string): string => printable(redactMessage(runnable(text)));
+  const texts = { message: shown(told.message), fix: told.fix && shown(told.fix) };
+  return { ...found, body: { error: { ...told, ...texts } } };
+}
+
+function answerTo(error: unknown): ErrorAnswer {
   if (error instanceof HttpError) {
     const { status, code, message, fix, headers } = error;
     return answer(status, { code, message, fix }, headers);
@@ -158,19 +171,12 @@ function retryable(code: string, message: string): ErrorAnswer {
   return { ...answer(503, { code, message, fix }, headers), isHidden: true };
 }
 
-/** Returns a text whose commands work in a project. */
-function shown(text: string): string {
-  return printable(redactMessage(withProgram(text)));
-}
-
 function answer(
   status: Status,
   error: ErrorBody['error'],
   headers: Readonly<Record<string, string>> = {},
 ): ErrorAnswer {
-  const message = shown(error.message);
-  const fix = error.fix && shown(error.fix);
-  return { status, body: { error: { ...error, message, fix } }, headers, isHidden: false };
+  return { status, body: { error }, headers, isHidden: false };
 }
 
 /** A quoted value, which ends at its quote or where it was cut, or code. */

@@ -103,9 +103,12 @@ interface ToolParts {
 }
 
 /** Makes failed results of errors, in the words of the HTTP API. */
-function answering({ log }: Pick<ToolParts, 'log'>): ReturnType<typeof failuresAs> {
+function answering({
+  place,
+  log,
+}: Pick<ToolParts, 'place' | 'log'>): ReturnType<typeof failuresAs> {
   return failuresAs((thrown) => {
-    const { body, isHidden } = errorAnswer(thrown);
+    const { body, isHidden } = errorAnswer(thrown, place.runnable);
     if (isHidden) log(thrown);
     const { code, message, fix } = body.error;
     return { code, message: inToolTerms(fix === null ? message : `${message}; ${fix}`) };

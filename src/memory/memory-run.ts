@@ -8,6 +8,7 @@ import { readRun } from '../history/read-run.js';
 import { type RunTranscript, readTranscript } from '../history/run-transcript.js';
 import type { ModelRequest } from '../models/model.js';
 import type { Archive } from '../storage/blob-store.js';
+import type { Deciders } from '../core/definition/rules.js';
 import { InputError } from '../core/errors.js';
 import { formatCount, show, toMs, formatDuration } from '../core/text/text.js';
 import { likelyMeant } from '../validation/near-names.js';
@@ -274,24 +275,36 @@ function withScripts<Status extends Pick<RunStatus, 'message' | 'pending'>>(
   return { ...status, message: text, pending: all };
 }
 
-/** How a script makes the first decision that a request offers. */
-const CALLS: Readonly<Partial<Record<DecisionKind, string>>> = {
-  approve: 'approve()',
-  answer: 'answer(…)',
-  deny: 'deny()',
-  raise: "decision({ as: 'raise', arguments: { … } })",
+/** How a script makes the first decision that a request offers. `by`: an option that it needs, else empty. */
+const CALLS: Readonly<Partial<Record<DecisionKind, (by: string) => string>>> = {
+  approve: (by) => `approve(${by && `{ ${by} }`})`,
+  answer: (by) => `answer(…${by && `, { ${by} }`})`,
+  deny: (by) => `deny(${by && `{ ${by} }`})`,
+  raise: (by) => `decision({ as: 'raise', arguments: { … }${by && `, ${by}`} })`,
 };
 
+type Scripted = Pick<Request, 'kind' | 'tool' | 'decisions'> & Partial<Pick<Request, 'deciders'>>;
+
 /** Returns the entry of `on.request` that would decide. */
-function entryFor(request: Pick<Request, 'kind' | 'tool' | 'decisions'>): string {
+function entryFor(request: Scripted): string {
   const [key = '*'] = placesOf(request);
   const [as = 'deny'] = request.decisions;
   const name = /^[A-Za-z_]\w*$/.test(key) ? key : JSON.stringify(key);
-  return `{ ${name}: ${CALLS[as] ?? `decision({ as: '${as}' })`} }`;
+  const [decider] = request.deciders ?? [];
+  const by = decider === undefined ? '' : `by: ${nameIn(decider)}`;
+  const made = CALLS[as] ?? (() => `decision({ as: '${as}'${by && `, ${by}`} })`);
+  return `{ ${name}: ${made(by)} }`;
+}
+
+/** Returns a person whom a rule names, as code; a placeholder where it names none. */
+function nameIn(deciders: Deciders): string {
+  const names = typeof deciders === 'string' ? [] : deciders;
+  const name = names.find((one) => !one.startsWith('group:'));
+  return name === undefined ? "'…'" : JSON.stringify(name);
 }
 
 /** What the author of a test does about a request, in place of a command. */
-function scriptFix(request: Pick<Request, 'kind' | 'tool' | 'decisions'>): string {
+function scriptFix(request: Scripted): string {
   return `script it with \`on.request: ${entryFor(request)}\``;
 }
 

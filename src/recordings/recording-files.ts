@@ -1,6 +1,7 @@
 import { mkdir, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { InputError, UnreadableError } from '../core/errors.js';
+import { withProgram } from '../core/requests/commands.js';
 import { visible } from '../core/state/summaries.js';
 import { isObject, sha256Hex } from '../core/text/json.js';
 import { fields, hex, list, text } from '../core/text/shape.js';
@@ -151,7 +152,12 @@ export async function readRecording(
 ): Promise<Recording> {
   assertOptionNames<ReadRecordingOptions>(options, { encryption: true });
   const { encryption } = options;
-  return await readFiles(file, () => keyringFrom(encryption, process.env));
+  return await readFiles(file, () => keyringFrom(encryption, process.env)).catch(
+    (error: unknown) => {
+      if (!InputError.isInstance(error)) throw error;
+      throw new InputError(withProgram(error.message), { cause: error });
+    },
+  );
 }
 
 /** Returns what to do with a folder. */

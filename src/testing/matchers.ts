@@ -5,6 +5,7 @@ import { isObject } from '../core/text/json.js';
 import { headOf, show } from '../core/text/text.js';
 import type { Outcome } from '../core/transcript/outcome.js';
 import { likelyMeant } from '../validation/near-names.js';
+import { assertOptionNames } from '../validation/option-names.js';
 import { callMisfit, endMisfit, isReason, requestMisfit } from './known-names.js';
 
 /** What the matchers read of a run: that of `runInMemory`, of `rerun`, or one put together from a client. */
@@ -125,8 +126,10 @@ export const matchers = {
     run: CheckedRun,
     tool: string,
     input: Readonly<Record<string, unknown>> = {},
-    { times }: { readonly times?: number } = {},
+    options: { readonly times?: number } = {},
   ): MatcherResult {
+    assertOptionNames<typeof options>(options, { times: true }, 'toHaveCalled');
+    const { times } = options;
     const { effects, outcome, transcript } = checked(run, 'transcript');
     const found = effects.filter((each) => each.tool === tool && isPart(this, each.input, input));
     const pass = times === undefined ? found.length > 0 : found.length === times;

@@ -98,7 +98,7 @@ function unknownTool(
   const hint = meant === undefined ? known : `did you mean ${show(meant)}`;
   const fix =
     servers.length > 0
-      ? `${mcpToolNames(tool, servers)}; correct it`
+      ? `${meant === undefined ? mcpToolNames(tool, servers) : 'MCP tools are named <server>__<tool>'}; correct it`
       : `correct it, or write a glob such as ${show(`${tool}*`)} for tools to come`;
   return `${at}.tool: expected the name of a tool that exists, got ${show(tool)} (${hint}); ${fix}`;
 }

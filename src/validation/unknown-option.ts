@@ -63,6 +63,7 @@ const EQUIVALENTS: readonly Equivalent[] = [
   { option: 'input', elsewhere: ['inputSchema', 'parameters', 'schema', 'argsSchema'] },
   { option: 'execute', elsewhere: ['func', 'fn', 'handler', 'run', 'invoke', 'callback'] },
   { option: 'approval', elsewhere: ['needsApproval', 'requireApproval'] },
+  { option: 'at', write: 'at: { node: … }', elsewhere: ['node', 'visit', 'fromNode'] },
   { option: 'address', elsewhere: ['url', 'host', 'endpoint', 'serverUrl'] },
   { option: 'config', write: 'config: defineConfig({ agents })', elsewhere: ['agents'] },
 ];

@@ -37,6 +37,7 @@ import {
   runSettings,
 } from '../input/run-settings.js';
 import { type OpenedRun, checkAgent, idTakenError, openRun, requireWorker } from '../open-run.js';
+import { nothingToFork } from '../reports/fork-hint.js';
 import { hasMessages, nextCommand, nextCommandFor } from '../reports/next-command.js';
 import {
   haltedText,
@@ -284,12 +285,12 @@ export const fork: Command<ForkCommandOptions> = {
     if (options.node !== undefined && options.at !== undefined) {
       throw new UsageError('--node: expected without --at, which is the number of a message');
     }
-    if (options.node === undefined && options.message.length === 0) {
-      throw new UsageError('message: expected the next message; or begin at a node with --node');
-    }
     checkWritten('message', options.message.join(' '));
     const opened = await openRun(context, options.run, { archive: true });
     const { agent, taskQueue } = opened.run;
+    if (options.node === undefined && options.message.length === 0) {
+      throw new UsageError(nothingToFork(opened.run));
+    }
     const message = options.message.length === 0 ? {} : { message: options.message.join(' ') };
     // It has the arguments of the other run.
     const given = { agent, ...message, ...runSettings(options), input: options.input, args: null };

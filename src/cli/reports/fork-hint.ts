@@ -1,3 +1,4 @@
+import { droppedPart } from '../../core/graph/walk.js';
 import type { Outcome } from '../../core/transcript/outcome.js';
 import type { Projection } from '../../history/projection.js';
 import { readRun } from '../../history/read-run.js';
@@ -31,4 +32,12 @@ export async function forkHint(
   if (!canHost && !(await hasLiveWorker(client, run.taskQueue))) return null;
   const fork = await nextCommandFor(context, run, ['fork', id, '--node', node]);
   return `After a fix, begin at the node that failed, in a new run, with: ${fork}`;
+}
+
+/** Returns what the fork of a run lacks that begins neither with a message nor at a node. */
+export function nothingToFork({ view: { state } }: Pick<FailedRun, 'view'>): string {
+  const { name = '', graph } = state?.config.definition ?? {};
+  return graph !== undefined && droppedPart({ name, graph }, { message: '' }) !== null
+    ? '--node: expected the node to begin at, since nothing in this graph reads a message, got none'
+    : 'message: expected the next message; or begin at a node with --node';
 }

@@ -42,6 +42,12 @@ export type ScheduleChanges<Args = unknown> = {
   readonly args?: RunSettings<NoInfer<Args>>['args'] | null;
 };
 
+/** What an update cannot change, and what does instead. */
+const FIXED: Readonly<Record<string, string>> = {
+  id: 'expected no change, since a schedule keeps its id; create another schedule',
+  paused: 'expected no change by an update; call schedule.pause or schedule.resume',
+};
+
 /**
  * Returns the options of a schedule with these changes. Throws an `InputError` if they do not fit
  * together.
@@ -50,6 +56,8 @@ export function changedOptions(
   { description, memo }: { readonly description: ScheduleDescription; readonly memo: ScheduleMemo },
   changes: ScheduleChanges,
 ): ScheduleOptions {
+  const fixed = Object.keys(FIXED).find((name) => Object.hasOwn(changes, name));
+  if (fixed !== undefined) throw new InputError(`${fixed}: ${FIXED[fixed]}`);
   const present = presentOptions(description, memo);
   const { cron, every } = changes;
   if (every != null && changes.timeZone === undefined && present.timeZone !== undefined) {

@@ -273,6 +273,8 @@ export function scheduleAction(
   if (to === undefined) {
     if (agent === undefined)
       throw new InputError('agent: expected the name of an agent, got none; add it');
+    if (message === undefined)
+      throw new InputError('message: expected the message of each firing, got none; add it');
     const { input, shares } = sharedBy(client, createRunInput(agent, { ...settings, message }));
     return {
       ...common,
