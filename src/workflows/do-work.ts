@@ -217,9 +217,8 @@ async function untilNextStep(run: RunContext, name: string, until: number | null
     if (work === undefined || work.proposal !== undefined || mustLeave(run)) return true;
     return nextWorkStep(run.state, work, Date.now()).type !== 'wait';
   };
-  const wait = async (): Promise<void> => {
+  await unlessInterrupted(run, async () => {
     if (until === null) await condition(isOver);
     else await condition(isOver, Math.max(1, until - Date.now()));
-  };
-  await unlessInterrupted(run, wait, name);
+  });
 }

@@ -7,14 +7,14 @@ import { nextDeadline } from '../core/rules/limits.js';
 import { type SegmentFacts, segmentFull } from '../core/run/carry.js';
 import type { Fact } from '../core/run/events.js';
 import { type Action, nextAction } from '../core/run/next-action.js';
-import { endsUndos, getInterruption, isApart, mustStop } from '../core/state/change.js';
+import { getInterruption } from '../core/state/change.js';
 import {
   NO_ACTIVITIES_PATCH,
   type RunState,
   SEMANTICS_PATCH,
   keepsEarlierMeaning,
 } from '../core/state/state.js';
-import { blocks } from '../core/state/work.js';
+import { blocks, isUndo } from '../core/state/work.js';
 import { MAX_DURABLE_MS } from '../core/text/text.js';
 import type { Outcome } from '../core/transcript/outcome.js';
 import { hasActivity } from './activities.js';
@@ -32,7 +32,7 @@ export interface RunContext extends Run {
   scope: CancellationScope;
   /**
    * The scope of undos in flight, and of the checks of decisions about them, which do not belong to a turn: only a
-   * cancellation and the time limit of the whole run cancel it.
+   * cancellation of the whole run cancels it.
    */
   readonly apart: CancellationScope;
   /** The scope of the deadline timer; null while no deadline is set. */
@@ -131,7 +131,6 @@ export function recordNow(run: RunContext, observed: Observed): void {
   const before = run.state;
   record(run, { ...observed, ...patchedFor(run, observed), at: Date.now() });
   if (getInterruption(run.state) !== getInterruption(before)) cancelFlight(run);
-  else if (endsUndos(run.state) && !endsUndos(before)) run.apart.cancel();
   if (before.work === run.state.work) return;
   run.publishRequests();
   if (blocks(before).length > 0 || blocks(run.state).length > 0) run.publishStatus();
@@ -160,12 +159,13 @@ export function renewScope(run: RunContext): void {
 /** Cancels what an interruption cancels. */
 export function cancelFlight(run: RunContext): void {
   run.scope.cancel();
-  if (endsUndos(run.state)) run.apart.cancel();
+  if (run.state.ending === 'cancelled') run.apart.cancel();
 }
 
 /** Returns the scope of work by its name. */
 export function scopeOf(run: RunContext, name: string): CancellationScope {
-  return isApart(run.state, { name }) ? run.apart : run.scope;
+  // In a run of an earlier version, the interruption of a turn also cancels undos.
+  return isUndo({ name }) && run.state.config.revised ? run.apart : run.scope;
 }
 
 /** Runs work that an interruption cancels. The loop itself is never canceled. `name`: that of the work. */
@@ -173,16 +173,15 @@ export function inFlight<T>(run: RunContext, work: () => Promise<T>, name = ''):
   return scopeOf(run, name).run(work);
 }
 
-/** Waits for `wait`, or until an interruption cancels it. `name`: that of the work that waits. */
+/** Waits for `wait`, or until an interruption cancels it. */
 export async function unlessInterrupted(
   run: RunContext,
   wait: () => Promise<unknown>,
-  name = '',
 ): Promise<void> {
   try {
-    await inFlight(run, wait, name);
+    await inFlight(run, wait);
   } catch (error) {
-    if (!mustStop(run.state, { name })) throw error;
+    if (getInterruption(run.state) === null) throw error;
   }
 }
 

@@ -2,13 +2,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import { defineTool } from '../../src/tools/define-tool.js';
-import {
-  cancelTurnUpdate,
-  pauseUpdate,
-  resumeUpdate,
-  setLimitsUpdate,
-  undoUpdate,
-} from '../../src/workflows/messages/definitions.js';
+import { cancelTurnUpdate, undoUpdate } from '../../src/workflows/messages/definitions.js';
 import { gate } from '../support/gate.js';
 import { createMemoryRig } from '../support/memory-rig.js';
 import { createDesk, type Desk } from '../support/requests.js';
@@ -102,62 +96,4 @@ test('a canceled turn does not refuse a decision about an undo that is being che
   await desk.untilDone('undone');
   const over = await desk.statusWhere(handle, ({ status }) => status === 'waiting_message');
   expect(over.undoable).toMatchObject([{ state: 'undone' }]);
-});
-
-test('a canceled turn leaves an undo that has to wait as it is, which is executed later', async () => {
-  const book = defineTool({
-    ...given,
-    name: 'book',
-    effect: 'keyed',
-    execute: () => 'booked',
-    undo: () => desk.did('undone'),
-  });
-  await desk.work([
-    defineAgent({ name: 'clerk', instructions: 'x', model: 'script', tools: [book, hang] }),
-  ]);
-  desk.script([{ book: {} }, { hang: {} }]);
-  const handle = await desk.rig.start({ agent: 'clerk', message: 'go', open: true });
-  await desk.untilDone('hang');
-  await handle.executeUpdate(pauseUpdate, { args: [{}] });
-  await handle.executeUpdate(undoUpdate, { args: [{}] });
-  await handle.executeUpdate(cancelTurnUpdate, { args: [{}] });
-  const { undoable } = await desk.statusWhere(
-    handle,
-    ({ outcome }) => outcome?.status === 'cancelled',
-  );
-  expect(undoable).toMatchObject([{ state: 'undoing' }]);
-  await handle.executeUpdate(resumeUpdate, { args: [{}] });
-  await desk.untilDone('undone');
-  const over = await desk.statusWhere(handle, ({ status }) => status === 'waiting_message');
-  expect(over.undoable).toMatchObject([{ state: 'undone' }]);
-});
-
-test.for([
-  { when: 'in a turn', lines: [{ book: {} }, { hang: {} }], first: 'hang' },
-  { when: 'between turns', lines: [{ book: {} }, 'Booked.'], first: 'book' },
-])('the time limit of the run cancels an undo that is being executed: $when', async (one) => {
-  const book = defineTool({
-    ...given,
-    name: 'book',
-    effect: 'keyed',
-    execute: () => desk.did('book'),
-    undo: async (_input, _result, { signal }) => {
-      desk.did('undo');
-      await new Promise<never>((_resolve, reject) => {
-        signal.addEventListener('abort', () => reject(new Error('aborted')));
-      });
-    },
-  });
-  await desk.work([
-    defineAgent({ name: 'clerk', instructions: 'x', model: 'script', tools: [book, hang] }),
-  ]);
-  desk.script(one.lines);
-  const handle = await desk.rig.start({ agent: 'clerk', message: 'go', open: true });
-  await desk.untilDone(one.first);
-  await desk.statusWhere(handle, ({ undoable }) => undoable?.length === 1);
-  await handle.executeUpdate(undoUpdate, { args: [{}] });
-  await desk.untilDone('undo');
-  await handle.executeUpdate(setLimitsUpdate, { args: [{ run: { wallMs: 1 } }] });
-  const { outcome } = await desk.end(handle);
-  expect(outcome).toMatchObject({ status: 'stopped', reason: 'wallMs' });
 });

@@ -4,7 +4,7 @@ import { awaitsDecision, limitRequest, requestDue } from '../requests/raise-requ
 import { compactionDue } from '../rules/compaction.js';
 import { closingText, memoryDue, retrievalDue } from '../rules/documents.js';
 import { isLoaded, limitReached, reserve } from '../rules/limits.js';
-import { closed, getInterruption, mustStop, runCancelled, runStopped } from '../state/change.js';
+import { closed, getInterruption, runCancelled, runStopped } from '../state/change.js';
 import type { RunState } from '../state/state.js';
 import { hasModel, nodeDue } from '../state/turn-definition.js';
 import {
@@ -49,7 +49,7 @@ export type WorkStep =
 /** Returns the next step of work that is under way. `now`: Unix time in ms. Pure. */
 export function nextWorkStep(state: RunState, work: Work, now: number): WorkStep {
   if (work.phase === 'in-flight') return { type: 'wait', until: null };
-  if (mustStop(state, work)) return { type: 'stop' };
+  if (getInterruption(state) !== null) return { type: 'stop' };
   if (work.phase === 'asking') return { type: 'wait', until: null };
   const { block, startAt = 0 } = work;
   if (block === undefined) {

@@ -6,7 +6,6 @@ import { append, markRefused } from '../transcript/transcript.js';
 import type { RunState } from './state.js';
 import { graphOf, stepsOf } from './turn-definition.js';
 import { type Interruption, type Turn, type TurnInterruption, getOutcome } from './turn.js';
-import { type Work, isUndo } from './work.js';
 
 /** Returns the state with a changed turn. */
 export function withTurn(state: RunState, change: Partial<Turn>): RunState {
@@ -206,24 +205,6 @@ const STRENGTH: readonly TurnInterruption[] = ['wallMs', 'cancelTurn'];
  */
 export function getInterruption({ ending, turn }: RunState): Interruption | null {
   return ending === 'cancelled' ? 'cancel' : (turn.interruption ?? null);
-}
-
-/**
- * Whether work is to stop because of an interruption. An undo does not belong to a turn: only what ends the whole
- * run stops it.
- */
-export function mustStop(state: RunState, work: Pick<Work, 'name'>): boolean {
-  return isApart(state, work) ? endsUndos(state) : getInterruption(state) !== null;
-}
-
-/** Whether work is that of an undo, which in a run of an earlier version belonged to its turn. */
-export function isApart({ config }: RunState, work: Pick<Work, 'name'>): boolean {
-  return isUndo(work) && config.revised === true;
-}
-
-/** Whether the whole run ends at once. */
-export function endsUndos({ ending, config }: RunState): boolean {
-  return ending === 'cancelled' || (ending === 'wallMs' && config.revised === true);
 }
 
 /** Returns the stronger of two interruptions: a weaker one never replaces it. */
