@@ -62,17 +62,29 @@ function helpAsOption([first, ...rest]: readonly string[]): string[] {
   return first === 'help' ? [...rest, '--help'] : [first, ...rest];
 }
 
-/** Removes what follows an unknown command: with `--help` after it, the help of all commands would hide that it is unknown. */
-function withoutMisplacedHelp(entry: Program, args: string[], at = 0): string[] {
+/**
+ * Removes `--help` and all else after a command that does not exist. The error about the command says more than the
+ * help of all commands would.
+ */
+function withoutMisplacedHelp(entry: Program, args: string[], from = 0): string[] {
+  if (!args.some((arg) => arg === '--help' || arg === '-h')) return args;
+  const at = firstOperand(entry, args, from);
   const name = args[at];
-  const isHelp = args.some((arg) => arg === '--help' || arg === '-h');
-  if (name === undefined || !isHelp || name.startsWith('-') || entry.commands.length === 0) {
-    return args;
-  }
+  if (name === undefined || name === 'help' || entry.commands.length === 0) return args;
   const command = entry.commands.find((one) => one.name() === name);
   return command === undefined
     ? args.slice(0, at + 1)
     : withoutMisplacedHelp(command, args, at + 1);
+}
+
+/** Returns the index of the first word that is neither an option nor its value. */
+function firstOperand(entry: Program, args: readonly string[], from: number): number {
+  let at = from;
+  while (args[at]?.startsWith('-')) {
+    const option = entry.options.find(({ long, short }) => [long, short].includes(args[at]));
+    at += option?.required ? 2 : 1;
+  }
+  return at;
 }
 
 /** The context of a command, which the program closes when the command ends. */

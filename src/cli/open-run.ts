@@ -1,4 +1,5 @@
 import type { Client } from '@temporalio/client';
+import type { AgentDefinition } from '../core/definition/definition.js';
 import { createAgentCatalog, ownHash, withCalled } from '../agents/agent-definition.js';
 import { agentProblem, servedAgentProblem, unknownAgent } from '../client/fork-run.js';
 import { storedId, unknownIdHint } from '../client/run-ids.js';
@@ -189,7 +190,7 @@ export async function agentLack(
 }
 
 /**
- * Says that a worker has started a run with another version of its agent than this configuration has, such as one
+ * Says that a worker has started a run with another version of its agent than the configuration file has, such as one
  * that was started before the file was edited. Returns false while the run has not loaded its agent.
  */
 export async function noteOtherVersion(
@@ -199,17 +200,33 @@ export async function noteOtherVersion(
 ): Promise<boolean> {
   if (state === null || !isLoaded(state)) return false;
   const { definition } = state.config;
-  const { agents } = await context.config();
-  const { blobs } = await context.stores();
-  // Each worker has a default model of its own.
-  const options = { defaultModel: definition.model, builtIn: [readResultTool(blobs)] };
-  const own = createAgentCatalog(agents, options).named(definition.name)?.definition.hash;
+  // The built-in configuration is no one's version of an agent, and each process knows secrets of its own.
+  const file = configFile({
+    file: context.options.config,
+    folder: process.cwd(),
+    env: context.env,
+  });
+  if (file === null || JSON.stringify(definition).includes('[redacted')) return true;
+  // The run goes on, also if the configuration cannot be compared.
+  const own = await ownVersion(context, definition).catch(() => undefined);
   if (own !== undefined && own !== ownHash(definition)) {
     line(
-      `The worker of this run has another version of agent ${visible(definition.name)} than the configuration here. Restart that worker to use this one; the command dev does so after each change.`,
+      `The worker of this run has another version of agent ${visible(definition.name)} than the configuration here. To use the version here, restart that worker; the command dev restarts its worker after each change.`,
     );
   }
   return true;
+}
+
+/** Returns the hash of the configuration's agent of the same name; undefined if it has none. */
+async function ownVersion(
+  context: CliContext,
+  { name, model: defaultModel }: AgentDefinition,
+): Promise<string | undefined> {
+  const { agents } = await context.config();
+  const { blobs } = await context.stores();
+  // Each worker has a default model of its own.
+  const options = { defaultModel, builtIn: [readResultTool(blobs)] };
+  return createAgentCatalog(agents, options).named(name)?.definition.hash;
 }
 
 /**

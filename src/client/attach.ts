@@ -66,6 +66,10 @@ export async function attach(
     'attach',
   );
   const { mediaType: given, name, tenant } = options;
+  const isBytes: boolean = bytes instanceof Uint8Array;
+  if (!isBytes) {
+    throw new InputError(`attach: expected bytes as a Uint8Array, got ${show(bytes)}`);
+  }
   if (bytes.length === 0 || bytes.length > MAX_ATTACHED_BYTES) {
     throw new InputError(`attach: expected 1 to ${MAX_ATTACHED_BYTES} bytes, got ${bytes.length}`);
   }

@@ -88,6 +88,11 @@ const FORK_NAMES = {
 /** Throws an `InputError` for an option that a fork does not have, such as a misspelled `at`. */
 export function assertForkOptions(given: ForkOptions<unknown>): void {
   assertOptionNames<ForkOptions<unknown>>(given, FORK_NAMES, 'fork');
+  const at: unknown = given.at;
+  if (at === undefined || typeof at === 'number' || isObject(at)) return;
+  throw new InputError(
+    `fork.at: expected the number of a message, or { node } for a node, got ${show(at)}`,
+  );
 }
 
 /**
@@ -363,7 +368,7 @@ export function assertKnownAgent(
   if (problem !== null) throw new InputError(problem);
 }
 
-/** Like `assertKnownAgent`, and throws one first for a field that a start does not have: a misspelled one may be what is missing. */
+/** Like `assertKnownAgent`; before that, refuses a field that a start does not have: a misspelled one may be what is missing. */
 export function assertStart(
   ...[config, agent, given = {}]: Parameters<typeof assertKnownAgent>
 ): void {

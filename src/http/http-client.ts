@@ -2,6 +2,7 @@ import { EventSourceParserStream } from 'eventsource-parser/stream';
 import { InputError, NoServerError } from '../core/errors.js';
 import { isObject, parseJson, textField } from '../core/text/json.js';
 import { show } from '../core/text/text.js';
+import { assertOptionNames } from '../validation/option-names.js';
 import type { StreamEvent } from '../live/stream.js';
 import {
   OPERATIONS,
@@ -93,11 +94,9 @@ const TRIES = 4;
 const PAUSE_MS = 250;
 
 /** Creates a client of a server; see `httpClient` of `perdure/http`. Throws an `InputError` for a wrong address. */
-export function openHttpClient({
-  url,
-  key,
-  fetch: send = (request) => globalThis.fetch(request),
-}: HttpClientOptions): HttpClient {
+export function openHttpClient(given: HttpClientOptions): HttpClient {
+  assertOptionNames<HttpClientOptions>(given, { url: true, key: true, fetch: true }, 'httpClient');
+  const { url, key, fetch: send = (request: Request) => globalThis.fetch(request) } = given;
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
     throw new InputError(
       `url: expected the address of a server, such as "http://127.0.0.1:8788", got ${show(url)}`,

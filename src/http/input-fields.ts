@@ -307,18 +307,20 @@ export async function cancelOpen(
 }
 
 /**
- * Returns the only call of a run that can be undone; null if none can, so that the run says why. Throws an
- * `InputError` that names them if there are several: of two requests of which the first had no answer, each would
- * undo another one.
+ * Throws an `InputError` that names the calls of a run that can be undone if there are several: of two requests
+ * of which the first had no answer, each would undo another one. The run itself chooses a single one, or refuses.
  */
-function onlyUndoable({ undoable = [] }: Pick<RunStatus, 'undoable'>, now: number): string | null {
+export function requireOneUndoable(
+  { undoable = [] }: Pick<RunStatus, 'undoable'>,
+  now: number,
+): void {
   const open = undoable.filter(({ state, until }) => state === undefined && until > now);
-  if (open.length <= 1) return open[0]?.call ?? null;
+  if (open.length <= 1) return;
   const calls = open.map(({ call, shown }) => `${show(call)} (${visible(shown)})`).join(', ');
   throw new InputError(`call: expected one of ${calls}, got none; give the id of one`);
 }
 
-/** Undoes a call, by default the only one that can be undone; see `onlyUndoable`. Returns its id. */
+/** Undoes a call, by default the only one that can be undone; see `requireOneUndoable`. Returns its id. */
 export async function undoOnly(
   api: Pick<PerdureClient, 'status' | 'undo'>,
   {
@@ -327,6 +329,6 @@ export async function undoOnly(
     within,
   }: { readonly run: string; readonly call?: string | undefined; readonly within: Duration },
 ): Promise<string> {
-  const named = call ?? onlyUndoable(await api.status(run), Date.now());
-  return await api.undo(run, { ...(named !== null && { call: named }), within });
+  if (call === undefined) requireOneUndoable(await api.status(run), Date.now());
+  return await api.undo(run, { ...(call !== undefined && { call }), within });
 }

@@ -25,6 +25,7 @@ export interface Listening {
 const HEADERS_MS = 10_000;
 const REQUEST_MS = 30_000;
 const MAX_CONNECTIONS = 10_000;
+const MAX_PORT = 65_535;
 
 /** Throws an `InputError` if the address lets other machines use a server without keys. */
 export function checkHost(host: string, isVerified: boolean): void {
@@ -43,6 +44,11 @@ export async function listen(
   assertOptionNames<ListenOptions>(options, { host: true, port: true }, 'listen');
   const { host = '127.0.0.1', port = 0 } = options;
   checkHost(host, server.isVerified);
+  if (!Number.isInteger(port) || port < 0 || port > MAX_PORT) {
+    throw new InputError(
+      `port: expected 1 to ${MAX_PORT}, or 0 for any free port; got ${show(port)}`,
+    );
+  }
   const { getRequestListener } = await import('@hono/node-server');
   const http = createServer(
     { headersTimeout: HEADERS_MS, requestTimeout: REQUEST_MS, noDelay: true },

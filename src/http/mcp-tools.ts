@@ -323,7 +323,7 @@ export const RUN_TOOLS = {
   agent_close: {
     description:
       'Closes a run that was started with open: true: it takes no more messages, and ends once it has ' +
-      'answered those that it has. Read the last answer with agent_result.',
+      'answered the ones it already has. Read the last answer with agent_result.',
     inputSchema: z.strictObject({ id: runId }),
     outputSchema: z.object({ id: z.string(), closed: z.literal(true) }),
     annotations: { idempotentHint: true },

@@ -120,11 +120,12 @@ function isAfterRevoke(fact: DecisionFact, { facts }: RecordedRun): boolean {
 
 /**
  * Returns the approval whose grant covered the call of a request in the recording, which did not raise it: a
- * rerun may ask about a call before it comes to the decision with the grant. Null if there is none.
+ * rerun may ask about a call before it comes to the decision with the grant. Null if there is none, and where rules
+ * name who may decide: those of the rerun may not allow who gave the grant.
  */
 export function grantOf(request: Request, { facts }: RecordedRun): FactOf<'decision'> | null {
   const subject = subjectOf(request);
-  if (request.kind !== 'approval' || subject.undo) return null;
+  if (request.kind !== 'approval' || subject.undo || request.deciders?.length) return null;
   const executed = facts.findIndex(
     (one) => one.type === 'result' && one.call.id === request.call && hasEnded(one.result),
   );

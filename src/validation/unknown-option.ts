@@ -1,10 +1,11 @@
 import { show } from '../core/text/text.js';
-import { likelyMeant } from './near-names.js';
+import { isMistyped, likelyMeant } from './near-names.js';
 
 /** Settings of a model as other libraries name them, and the name of the same setting here. */
 export const SETTINGS_ELSEWHERE: Readonly<Record<string, string>> = {
   maxTokens: 'maxOutputTokens',
   maxCompletionTokens: 'maxOutputTokens',
+  maxOutput: 'maxOutputTokens',
   topP: 'top_p',
   topK: 'top_k',
   frequencyPenalty: 'frequency_penalty',
@@ -33,7 +34,7 @@ const EQUIVALENTS: readonly Equivalent[] = [
     option: 'instructions',
     elsewhere: ['system', 'prompt', 'systemPrompt', 'systemMessage', 'stateModifier'],
   },
-  { option: 'model', elsewhere: ['llm', 'modelName', 'modelId', 'languageModel'] },
+  { option: 'model', elsewhere: ['llm', 'provider', 'modelName', 'modelId', 'languageModel'] },
   {
     option: 'settings',
     write: 'settings: { … }',
@@ -55,6 +56,7 @@ const EQUIVALENTS: readonly Equivalent[] = [
       'experimental_output',
     ],
   },
+  { option: 'attempts', elsewhere: ['retries', 'maxRetries'] },
   { option: 'agents', elsewhere: ['handoffs', 'subagents', 'subAgents'] },
   { option: 'description', elsewhere: ['handoffDescription'] },
   { option: 'mcp', elsewhere: ['mcpServers'] },
@@ -77,7 +79,8 @@ const MIN_BEGINNING = 5;
  * another library; without one, all options.
  */
 export function unknownOption(name: string, known: readonly string[]): string {
-  const meant = equivalent(name, known) ?? likelyOption(name, known) ?? misspelled(name, known);
+  const word = name.replaceAll(/(?<=[a-z])_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+  const meant = equivalent(word, known) ?? misspelled(word, known) ?? likelyOption(name, known);
   const hint =
     meant === undefined ? `the options are ${known.join(', ')}` : `did you mean ${meant}?`;
   return `${show(name)} is not an option; ${hint}`;
@@ -95,16 +98,13 @@ function equivalent(name: string, known: readonly string[]): string | undefined 
   return found && (found.write ?? found.option);
 }
 
-/** Returns the equivalent of a misspelled name of another library, such as `sytem`. */
+/** Returns the equivalent of a mistyped name of another library, such as `sytem`. */
 function misspelled(name: string, known: readonly string[]): string | undefined {
   const possible = EQUIVALENTS.filter(({ option }) => known.includes(option));
-  const meant = likelyMeant(
-    name,
-    [...possible.flatMap(({ elsewhere }) => elsewhere), ...SETTINGS].filter(
-      (one) => one.length >= MIN_BEGINNING,
-    ),
+  const meant = [...possible.flatMap(({ elsewhere }) => elsewhere), ...SETTINGS].find(
+    (one) => one.length >= MIN_BEGINNING && isMistyped(name, one),
   );
-  return meant === undefined ? undefined : equivalent(meant, known);
+  return meant === undefined || known.includes(meant) ? undefined : equivalent(meant, known);
 }
 
 /** Returns the option that is meant; also the only one that begins in nearly the same way, or has the name as a word. */

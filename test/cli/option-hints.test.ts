@@ -56,6 +56,8 @@ test.each([
   ['logs x', '(Did you mean transcript?)'],
   ['aprove --help', '(Did you mean approve?)'],
   ['help aprove', '(Did you mean approve?)'],
+  ['--json aprove --help', '(Did you mean approve?)'],
+  ['--config x.ts aprove --help', '(Did you mean approve?)'],
   ['schedule creat --help', '(Did you mean create?)'],
   ['trigger x', '(Did you mean schedule trigger?)'],
   ['schedule describe x', "error: unknown command 'describe'\n(Did you mean show?)"],

@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { Client as McpClient, InMemoryTransport } from '@modelcontextprotocol/client';
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
@@ -109,24 +111,32 @@ test('a run of an agent that the configuration lacks is followed, and no worker 
   expect(outcome).toMatchObject({ status: 'completed', answer: 'read' });
 }, 60_000);
 
-test('a run whose worker has another version of the agent says so, and a run of the same version does not', async () => {
-  const place = (taskQueue: string) => [
-    '--no-config',
-    '--address',
-    inject('temporalAddress'),
-    '--task-queue',
-    taskQueue,
-  ];
-  const note = 'The worker of this run has another version of agent files than the configuration';
-  const taskQueue = `older-${randomUUID()}`;
-  const older = defineAgent({ name: 'files', instructions: 'older', model: 'm' });
-  await rig.worker([older], { taskQueue, models: { m: { call: async () => replyText('read') } } });
-  const other = await command.here(['run', 'files', 'x', ...place(taskQueue)]).ended;
-  expect(other).toMatchObject({ code: 0, stdout: 'read\n' });
-  expect(other.stderr).toContain(note);
-  const own = await command.here(['run', 'files', 'x', ...place(`own-${randomUUID()}`)]).ended;
-  expect(own.code).toBe(0);
-  expect(own.stderr).not.toContain(note);
+test('a run says that its worker has another version of the agent than the configuration file', async () => {
+  // A process loads a file once.
+  const configWith = async (instructions: string): Promise<string> => {
+    const config = join(command.folder, `${instructions}.config.ts`);
+    const agent = `defineAgent({ name: 'reader', instructions: '${instructions}', model: 'm' })`;
+    await writeFile(
+      config,
+      `import { defineAgent, defineConfig } from 'perdure';\nexport default defineConfig({ agents: [${agent}] });\n`,
+    );
+    return config;
+  };
+  const place = ['--address', inject('temporalAddress'), '--task-queue', `edited-${randomUUID()}`];
+  const taskQueue = place.at(-1) ?? '';
+  const reader = defineAgent({ name: 'reader', instructions: 'first', model: 'm' });
+  const files = defineAgent({ name: 'files', instructions: 'of another project', model: 'm' });
+  const models = { m: { call: async () => replyText('read') } };
+  await rig.worker([reader, files], { taskQueue, models });
+  const noteOf = async (agent: string, ...words: readonly string[]): Promise<boolean> => {
+    const end = await command.here(['run', agent, 'x', ...words, ...place]).ended;
+    expect(end).toMatchObject({ code: 0, stdout: 'read\n' });
+    return end.stderr.includes(`The worker of this run has another version of agent ${agent} than`);
+  };
+  expect(await noteOf('reader', '--config', await configWith('first'))).toBe(false);
+  expect(await noteOf('reader', '--config', await configWith('second'))).toBe(true);
+  // The built-in configuration is no version of the agent of another project.
+  expect(await noteOf('files', '--no-config')).toBe(false);
 }, 60_000);
 
 test.each([[['serve', '--port', '0']], [['worker']]])(

@@ -157,7 +157,7 @@ describe('an open run without another worker', () => {
     const end = await host.ended;
     expect(end.stderr).toMatch(/^joins turn 1 · Be brief$/m);
     expect(end.stderr).not.toContain('And now?');
-    expect(end.stderr).toMatch(/continues with turn 2 once a worker runs again: .* attach/);
+    expect(end.stderr).toMatch(/continues with turn 2 once a worker runs again; .* attach/);
     expect({ code: end.code, stdout: end.stdout }).toEqual({
       code: 0,
       stdout: 'counted, briefly\n',

@@ -81,6 +81,37 @@ const CASES: readonly [string, (client: PerdureClient) => Promise<unknown>, RegE
     /^pauseAll: "signl" is not an option; did you mean signal\?$/,
   ],
   [
+    'a field of a decision that is misspelled',
+    (client) =>
+      client.resolve('desk-1', { request: 'r1', digest: 'd', as: 'some', action: [] } as never),
+    /^decision: "action" is not an option; did you mean actions\?$/,
+  ],
+  [
+    'a field of a grant that is misspelled',
+    (client) => {
+      const grant = { scope: 'tool', wher: {} };
+      return client.resolve('desk-1', [
+        { request: 'r1', digest: 'd', as: 'approve', grant },
+      ] as never);
+    },
+    /^decisions\[0\]\.grant: "wher" is not an option; did you mean where\?$/,
+  ],
+  [
+    'an option of a fork that belongs into another one',
+    (client) => client.fork('desk-1', { node: 'judge' } as never),
+    /^fork: "node" is not an option; did you mean at: \{ node: … \}\?$/,
+  ],
+  [
+    'a place of a fork that is none',
+    (client) => client.fork('desk-1', { at: 'two' } as never),
+    /^fork\.at: expected the number of a message, or \{ node \} for a node, got "two"$/,
+  ],
+  [
+    'a text in place of bytes',
+    (client) => client.attach('hello' as never),
+    /^attach: expected bytes as a Uint8Array, got "hello"$/,
+  ],
+  [
     'limits that are none',
     (client) => client.setLimits('desk-1', { steps: '50' } as never),
     /^limits\.steps: expected a positive whole number, or null for none, got "50"$/,

@@ -57,7 +57,7 @@ describe.each(Object.keys(loads) as (keyof typeof loads)[])('%s that is not stor
     }).wire({ start: 'load', edges: { load: 'use', use: 'end' } });
     const { outcome } = await runInMemory(graph, { input: {}, blobs });
     expect(outcome.status).toBe('failed');
-    expect(outcome.error).toMatch(/the tool was executed, but its result is not whole: /);
+    expect(outcome.error).toMatch(/the tool was executed, but its result is incomplete \(/);
     expect(outcome.error).toMatch(LOST[kind]);
   });
 
@@ -89,6 +89,6 @@ describe.each(Object.keys(loads) as (keyof typeof loads)[])('%s that is not stor
     const { modelRequests } = await runInMemory(agent, { message: 'store it', model, blobs });
     expect(stored).toEqual([]);
     const report = JSON.stringify(modelRequests.at(-1)?.messages.at(-1));
-    expect(report).toContain('the result of a1 is not whole: ');
+    expect(report).toContain('the result of a1 is incomplete (');
   });
 });

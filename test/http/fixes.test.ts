@@ -2,7 +2,8 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
-import { listen } from '../../src/http.js';
+import { httpClient, listen } from '../../src/http.js';
+import { openServer } from '../../src/http/create-server.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { type HttpDesk, keyOf, openHttpDesk } from '../support/http-desk.js';
 
@@ -107,6 +108,36 @@ test('an undo needs no call if only one can be undone, and otherwise names those
   expect([several.status, several.body.error.fix]).toEqual([400, 'give the id of one']);
   for (const call of ids) expect(several.body.error.message).toContain(`"${call}" (pay `);
   await desk.client.close(id);
+});
+
+test('the command of a refusal carries what selects the server, where the server knows it', async () => {
+  const { id } = await desk.client.start('other', { message: 'hello', by: 'ann' });
+  await desk.client.result(id);
+  const runnable = (text: string) => text.replace('perdure status', 'HOME=/h npx perdure status');
+  const server = await openServer({ client: desk.client }, { runnable });
+  const request = new Request(`http://127.0.0.1/v1/runs/${id}/pause`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: '{}',
+  });
+  const answer = await server.fetch(request);
+  expect(await answer.json()).toMatchObject({
+    error: { fix: `see it with: HOME=/h npx perdure status ${id}` },
+  });
+  await server.close();
+});
+
+test('listen refuses a port that is none', async () => {
+  const server = { fetch: () => Promise.reject(new Error('not used')), isVerified: false };
+  for (const port of ['x', -1, 99_999]) {
+    const refused = 'port: expected 1 to 65535, or 0 for any free port; got ';
+    await expect(listen(server, { port } as object)).rejects.toThrow(refused);
+  }
+});
+
+test('a client of the server refuses an option that it does not have', () => {
+  const open = () => httpClient({ url: 'http://127.0.0.1:1', kay: 'x' } as never);
+  expect(open).toThrow('httpClient: "kay" is not an option; did you mean key?');
 });
 
 test('listen names the nearest option for one that it does not have', async () => {

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { PerdureClient } from '../../src/client/client-types.js';
+import type { Rule } from '../../src/core/definition/rules.js';
 import { defineGraph } from '../../src/graphs/define-graph.js';
 import { parseRecording } from '../../src/recordings/parse-recording.js';
 import { recordRun } from '../../src/recordings/record-run.js';
@@ -23,7 +24,7 @@ afterAll(async () => {
 });
 
 /** A graph that pays for items one after the other. `mayCheck`: resolves when the rules of an item may be checked. */
-const paying = (mayCheck: (n: number) => Promise<void>) => {
+const paying = (mayCheck: (n: number) => Promise<void>, rules: readonly Rule[] = []) => {
   const pay = defineTool({
     name: 'pay',
     description: 'Pays.',
@@ -37,6 +38,7 @@ const paying = (mayCheck: (n: number) => Promise<void>) => {
   });
   return defineGraph({
     name: 'payer',
+    rules,
     state: z.object({ all: z.array(z.number()), paid: z.unknown() }),
     nodes: ({ each }) => ({
       pay: each({
@@ -50,7 +52,8 @@ const paying = (mayCheck: (n: number) => Promise<void>) => {
   }).wire({ start: 'pay', edges: { pay: 'end' } });
 };
 
-test('a grant that a person has given in the middle of an each covers the items after it', async () => {
+/** Records a run in which a grant was given while two later items were not checked yet. */
+async function recorded() {
   const granted = gate();
   await desk.work([
     paying(async (n) => {
@@ -65,9 +68,23 @@ test('a grant that a person has given in the middle of an each covers the items 
   await desk.decide(handle, { as: 'approve', by: 'ann' });
   const { outcome } = await desk.end(handle);
   expect(outcome).toMatchObject({ status: 'completed', toolCalls: 4 });
-  const recording = parseRecording(
-    JSON.parse(JSON.stringify(await recordRun(client, handle.workflowId))),
-  );
-  const { divergence } = await rerun(recording, { agent: paying(async () => {}) });
+  return parseRecording(JSON.parse(JSON.stringify(await recordRun(client, handle.workflowId))));
+}
+
+test('a grant that a person has given in the middle of an each covers the items after it', async () => {
+  const { divergence } = await rerun(await recorded(), { agent: paying(async () => {}) });
   expect(divergence?.text).toBeUndefined();
+});
+
+test('a rule of the rerun that does not let that person decide is said', async () => {
+  const agent = paying(async () => {}, [
+    {
+      tool: 'pay',
+      then: 'ask',
+      deciders: ['boss'],
+      where: { op: 'over', path: 'n', value: 3 },
+    },
+  ]);
+  const { divergence } = await rerun(await recorded(), { agent });
+  expect(divergence?.text).toMatch(/asked for a decision about "pay .*n: 4"; recorded none/s);
 });

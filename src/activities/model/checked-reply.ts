@@ -1,5 +1,14 @@
 import { isObject } from '../../core/text/json.js';
-import { fields, jsonObject, list, oneOf, optional, shape, text } from '../../core/text/shape.js';
+import {
+  type Shape,
+  fields,
+  jsonObject,
+  list,
+  oneOf,
+  optional,
+  shape,
+  text,
+} from '../../core/text/shape.js';
 import { safetyShape } from '../../core/transcript/message-shapes.js';
 import {
   type Model,
@@ -13,11 +22,16 @@ import {
 import { BAD_REPLY } from './model-failures.js';
 import { readUsage } from './record-reply.js';
 
-/** The fields of a reply, of which only its usage is read leniently. */
-type ReadReply = Omit<ModelReply, 'usage' | 'dropped'> & { readonly dropped?: readonly string[] };
+/** The fields of a reply that must have their form. The others are read leniently: the reply was paid for. */
+type ReadReply = Omit<ModelReply, 'usage' | 'logprobs' | 'dropped'>;
 
 const numeral = shape<number>('a number', (value) => typeof value === 'number');
 const alternativeShape = fields<TokenAlternative>({ token: text, logprob: numeral });
+
+const logprobsShape = list(
+  fields<TokenLogprob>({ token: text, logprob: numeral, top: list(alternativeShape) }),
+);
+const droppedShape = list(text);
 
 const replyShape = fields<ReadReply>({
   text,
@@ -26,13 +40,9 @@ const replyShape = fields<ReadReply>({
   ),
   finish: oneOf('stop', 'calls', 'length', 'filtered', 'refused'),
   requestId: optional(text),
-  logprobs: optional(
-    list(fields<TokenLogprob>({ token: text, logprob: numeral, top: list(alternativeShape) })),
-  ),
   provider: optional(
     fields<NonNullable<ModelReply['provider']>>({ from: text, items: list(jsonObject) }),
   ),
-  dropped: optional(list(text)),
 });
 
 /**
@@ -43,9 +53,9 @@ function readReply(reply: unknown): unknown {
   const read = pick(reply, ['text', 'calls', 'finish'], {
     usage: same,
     requestId: same,
-    logprobs: same,
+    logprobs: (given) => ifFits(logprobsShape, given),
     provider: (provider) => pick(provider, ['from', 'items']),
-    dropped: same,
+    dropped: (given) => ifFits(droppedShape, given),
   });
   return isObject(read) ? { ...read, calls: each(read['calls'], readCall) } : read;
 }
@@ -75,6 +85,11 @@ function each(value: unknown, read: (entry: unknown) => unknown): unknown {
 }
 
 const same = (field: unknown): unknown => field;
+
+/** Returns a field that a run can do without; undefined if it has another form. */
+function ifFits<T>(shapeOf: Shape<T>, field: unknown): unknown {
+  return shapeOf(field, 'reply') === null ? field : undefined;
+}
 
 /** How a check ends for a field that is not there. */
 const MISSING = ', got undefined';

@@ -320,7 +320,9 @@ export async function reportOpen(context: CliContext, run: LeftRun): Promise<voi
   }
   const follow = await nextCommandFor(context, run, ['attach', id]);
   const what = next === 'end' ? 'is ending' : `continues with turn ${next.turn}`;
-  const noWorker = wasHosting ? ' once a worker runs again: that of this process has ended' : '';
+  const noWorker = wasHosting
+    ? ' once a worker runs again; the one of this process has stopped'
+    : '';
   context.note(`The run ${what}${noWorker}. Follow it with: ${follow}`);
 }
 

@@ -351,7 +351,7 @@ function faultOf({
   output = text,
   artifactName,
 }: CallResult): { readonly type: string; readonly what: string } | null {
-  if (lost !== undefined) return { type: 'lost', what: `is not whole: ${lost}` };
+  if (lost !== undefined) return { type: 'lost', what: `is incomplete (${lost})` };
   if (blob === undefined || output !== text || artifactName !== undefined) return null;
   const what = `of ${formatBytes(blob.bytes)} is too large to be saved; return less, or an artifact`;
   return { type: 'too_large', what };

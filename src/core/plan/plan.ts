@@ -155,7 +155,7 @@ function cutText({ ref }: Reference, { lost }: { readonly lost?: string }): stri
           'is too long to be passed on: only a part of it is kept',
           ', or let its tool return an artifact',
         ]
-      : [`is not whole: ${lost}`, ''];
+      : [`is incomplete (${lost})`, ''];
   return `the result of ${ref} ${why}; write what is needed of it into the arguments${help}`;
 }
 

@@ -108,13 +108,13 @@ export function actorText({ by, door }: Actor): string {
 }
 
 /**
- * Returns a text for people in which each recorded name that a command has taken from the operating system is shown
- * as `actorText` shows it, quoted or not.
+ * Returns the refusal of a run in which each name that a command has taken from the operating system, in quotes or
+ * as who has decided, is shown as `actorText` shows it.
  */
-export function shownPeople(text: string): string {
-  return text
-    .replaceAll(/"unverified:([^"]*)"/g, '"$1" (not verified)')
-    .replaceAll(/(?<!\w)unverified:([^\s"(),;]+)/g, '$1 (not verified)');
+export function shownPeople(refusal: string): string {
+  return refusal
+    .replaceAll(/"unverified:((?:[^"\\]|\\.)*)"/g, '"$1" (not verified)')
+    .replaceAll(/(\([a-z_]+, by )unverified:([^()]*)\)/g, '$1$2 (not verified))');
 }
 
 /**
