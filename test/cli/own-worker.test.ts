@@ -115,10 +115,10 @@ test('a run says that its worker has another version of the agent than the confi
   // A process loads a file once.
   const configWith = async (instructions: string): Promise<string> => {
     const config = join(command.folder, `${instructions}.config.ts`);
-    const agent = `defineAgent({ name: 'reader', instructions: '${instructions}', model: 'm' })`;
+    const defined = `defineAgent({ name: 'reader', instructions: '${instructions}', model: 'm' })`;
     await writeFile(
       config,
-      `import { defineAgent, defineConfig } from 'perdure';\nexport default defineConfig({ agents: [${agent}] });\n`,
+      `import { defineAgent, defineConfig } from 'perdure';\nexport default defineConfig({ agents: [${defined}] });\n`,
     );
     return config;
   };
@@ -128,10 +128,10 @@ test('a run says that its worker has another version of the agent than the confi
   const files = defineAgent({ name: 'files', instructions: 'of another project', model: 'm' });
   const models = { m: { call: async () => replyText('read') } };
   await rig.worker([reader, files], { taskQueue, models });
-  const noteOf = async (agent: string, ...words: readonly string[]): Promise<boolean> => {
-    const end = await command.here(['run', agent, 'x', ...words, ...place]).ended;
+  const noteOf = async (name: string, ...words: readonly string[]): Promise<boolean> => {
+    const end = await command.here(['run', name, 'x', ...words, ...place]).ended;
     expect(end).toMatchObject({ code: 0, stdout: 'read\n' });
-    return end.stderr.includes(`The worker of this run has another version of agent ${agent} than`);
+    return end.stderr.includes(`The worker of this run has another version of agent ${name} than`);
   };
   expect(await noteOf('reader', '--config', await configWith('first'))).toBe(false);
   expect(await noteOf('reader', '--config', await configWith('second'))).toBe(true);

@@ -80,3 +80,16 @@ test('a schedule shows the runs that `allow_all` has let through', async () => {
   const { stdout } = await type(showSchedule, { id });
   expect(stdout).toMatch(new RegExp(`^running +${run}$`, 'm'));
 });
+
+test('an update refuses what it cannot change, and a schedule needs a message', async () => {
+  const id = await create('skip');
+  const refused = async (changes: object) => await client.schedule.update(id, changes);
+  await expect(refused({ paused: true })).rejects.toThrow(
+    'paused: expected no change by an update; call schedule.pause or schedule.resume',
+  );
+  await expect(refused({ id: 'x' })).rejects.toThrow(/^id: expected no change, /);
+  const silent = { id: `${id}-2`, agent: 'clerk', every: '1h' };
+  await expect(client.schedule.create(silent as never)).rejects.toThrow(
+    /^message: expected the message of each firing, got none; add it$/,
+  );
+});

@@ -130,8 +130,8 @@ test('the command of a refusal carries what selects the server, where the server
 test('listen refuses a port that is none', async () => {
   const server = { fetch: () => Promise.reject(new Error('not used')), isVerified: false };
   for (const port of ['x', -1, 99_999]) {
-    const refused = 'port: expected 1 to 65535, or 0 for any free port; got ';
-    await expect(listen(server, { port } as object)).rejects.toThrow(refused);
+    const unfit = 'port: expected 1 to 65535, or 0 for any free port; got ';
+    await expect(listen(server, { port } as object)).rejects.toThrow(unfit);
   }
 });
 

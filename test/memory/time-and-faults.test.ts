@@ -164,6 +164,16 @@ describe('a script in memory', () => {
     ).rejects.toThrow(
       'on.request.pay: expected an action such as approve(), deny(), or send("…"), got undefined from its function',
     );
+    // Followed, the example works.
+    const rules = [{ tool: 'pay', then: 'ask', deciders: ['bob'] }] as const;
+    const named = { agent: { ...desk, rules }, by: { by: 'ann' } };
+    await expect(
+      runInMemory(named.agent, {
+        message: 'Pay',
+        model: pays,
+        on: { request: { pay: approve(named.by) } },
+      }),
+    ).rejects.toThrow('such as { pay: approve({ by: "bob" }) }');
     const later = Object.assign(async () => await Promise.resolve(approve()));
     await expect(
       runInMemory(desk, { message: 'Pay', model: pays, on: { request: { pay: later } } }),

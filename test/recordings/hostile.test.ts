@@ -194,7 +194,7 @@ describe('a file that is not a recording', () => {
     await writeFile(file, JSON.stringify({ ...older, blobs: [] }));
     await expect(readRecording(file)).rejects.toThrow(`older form.json: recording.runs[0].spent: `);
     await expect(readRecording(file)).rejects.toThrow(
-      `; if another version of perdure wrote it, record the run again with: perdure record memory --out '${file}' --force`,
+      `; if another version of perdure wrote it, record the run again with: npx perdure record memory --out '${file}' --force`,
     );
   });
 
@@ -202,7 +202,7 @@ describe('a file that is not a recording', () => {
     const file = join(folder, 'package.json');
     await writeFile(file, '{"name":"desk"}');
     await expect(readRecording(file)).rejects.toThrow(
-      /got undefined; this is not a recording; record a run with: perdure record RUN --out FILE$/,
+      /got undefined; this is not a recording; record a run with: npx perdure record RUN --out FILE$/,
     );
   });
 
@@ -221,7 +221,7 @@ describe('a file that is not a recording', () => {
 
   test('a device is refused: reading it would not end', async () => {
     await expect(readRecording('/dev/zero')).rejects.toThrow(
-      '/dev/zero: expected a recording, got a folder, a pipe, or a device; name the file of a recording; to try a model with all recordings of a folder, use `perdure eval /dev/zero --model NAME`',
+      '/dev/zero: expected a recording, got a folder, a pipe, or a device; name the file of a recording; to try a model with all recordings of a folder, use `npx perdure eval /dev/zero --model NAME`',
     );
   });
 

@@ -57,6 +57,8 @@ describe('the matchers of a run', () => {
     expect(failure(() => expect(run).toHaveCalled('refund', { order: 18 }))).toBe(
       'expected the run to call refund {"order":18}; calls like this: 0\nit executed:\n  refund {"order":17,"euros":20}',
     );
+    const mistyped = failure(() => expect(run).toHaveCalled('refund', {}, { time: 2 } as never));
+    expect(mistyped).toContain('toHaveCalled: "time" is not an option; did you mean times?');
     const twice = failure(() => expect(run).toHaveCalled('refund', {}, { times: 2 }));
     expect(twice).toContain('to call refund 2 times; calls like this: 1');
     const idle = { ...run, effects: [] };
