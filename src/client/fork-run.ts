@@ -6,6 +6,7 @@ import {
   nodeVisitProblem,
 } from '../core/definition/graph-definition.js';
 import { InputError } from '../core/errors.js';
+import { INPUT_FIELDS } from '../core/input/input.js';
 import type { LimitOptions, Limits } from '../core/definition/definition.js';
 import type { ClientTool } from '../core/definition/tool-definition.js';
 import { addedToolsProblem } from '../core/input/client-tools.js';
@@ -85,9 +86,13 @@ const FORK_NAMES = {
   modelAttempts: true,
 } as const;
 
-/** Throws an `InputError` for an option that a fork does not have, such as a misspelled `at`. */
+/**
+ * Throws an `InputError` for an option that a fork does not have, such as a misspelled `at`. What only a start has is
+ * left to the check of the input, which says what to do instead.
+ */
 export function assertForkOptions(given: ForkOptions<unknown>): void {
-  assertOptionNames<ForkOptions<unknown>>(given, FORK_NAMES, 'fork');
+  const left = Object.entries(given).filter(([name]) => !INPUT_FIELDS.includes(name));
+  assertOptionNames<Partial<ForkOptions<unknown>>>(Object.fromEntries(left), FORK_NAMES, 'fork');
   const at: unknown = given.at;
   if (at === undefined || typeof at === 'number' || isObject(at)) return;
   throw new InputError(

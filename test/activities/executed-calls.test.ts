@@ -82,6 +82,7 @@ describe('a call whose function has returned', () => {
     expect(await run(poisoned, { effect: 'once' })).toEqual({
       ok: true,
       text: '[the call was executed; its result cannot be read: no access]',
+      lost: 'its result cannot be read: no access',
     });
   });
 });

@@ -67,7 +67,7 @@ const WRONG: readonly (readonly [string, Rule, string])[] = [
   [
     'a misspelled tool',
     { tool: 'files__wrte_file', ...ask },
-    'rules[0].tool: expected the name of a tool that exists, got "files__wrte_file" (did you mean "files__write_file"); MCP tools are named <server>__<tool>, such as "files__wrte_file"',
+    'rules[0].tool: expected the name of a tool that exists, got "files__wrte_file" (did you mean "files__write_file"); MCP tools are named <server>__<tool>; correct it',
   ],
   [
     'a tool that the server never had',

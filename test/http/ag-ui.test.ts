@@ -251,7 +251,7 @@ describe('an interrupt', () => {
     const bob = open('payer', { as: 'bob' });
     await say(bob.agent, 'pay 76');
     const own = bob.agent.pendingInterrupts.map(({ id }) => approve(id));
-    await expect(bob.agent.runAgent({ resume: own })).rejects.toThrow('may not decide');
+    await expect(bob.agent.runAgent({ resume: own })).rejects.toThrow('bob lacks the right');
     expect(paid).not.toContain(76);
   });
 });

@@ -153,7 +153,7 @@ test('a fork needs the rights about its source, and has a context only of a run 
     await desk.send(path(id, '/forks'), { as, body: { message: 'again', ...more } });
   expect((await fork('cid')).body.error).toMatchObject({
     code: 'forbidden',
-    message: 'cid may not control with agent "guarded"',
+    message: 'cid lacks the right "control" for agent "guarded"',
   });
   expect((await fork('bob', { agent: 'other' })).status).toBe(400);
   const own = await fork('bob');

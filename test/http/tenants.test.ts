@@ -109,14 +109,14 @@ test('the rights that a group gives for its tenant are about the runs of this te
   const refused = await start('mixed', 'umbra');
   expect([refused.status, refused.body.error.message]).toEqual([
     403,
-    'mixed may not start with agent "other" for tenant "umbra"',
+    'mixed lacks the right "start" for agent "other" for tenant "umbra"',
   ]);
   // A table without a tenant of its own counts for all of them, and gives no `control`.
   const talker = { agent: 'talker', open: true };
   const told = await start('mixed', 'umbra', { ...talker, message: undefined, context: {} });
   expect([told.status, told.body.error.message]).toEqual([
     403,
-    'mixed may not control with agent "talker" for tenant "umbra"',
+    'mixed lacks the right "control" for agent "talker" for tenant "umbra"',
   ]);
   expect((await start('mixed', 'umbra', { ...talker, message: undefined })).status).toBe(201);
   const rights = async (id: string) => (await desk.send(path(id), { as: 'mixed' })).body.rights;

@@ -37,19 +37,15 @@ interface ChatOptions {
  * requests are decided in between. Ctrl-D leaves the run open, and `--id` continues it.
  */
 export const chat: Command<ChatOptions> = {
-  declare(entry) {
-    const declared = withOptions(
+  declare: (entry) =>
+    withOptions(
       entry
         .argument('<agent>', 'name of the agent')
         .argument('[message...]', 'the first message; default: it is asked for'),
       'id',
       'arg',
       'by',
-    );
-    const id = declared.options.find(({ long }) => long === '--id');
-    if (id) id.description = 'continue this open run; if there is none with this id, start it';
-    return declared;
-  },
+    ),
   async run(context, { agent, message, id, arg, by }) {
     if (!context.isTty || context.options.json) {
       throw new UsageError(

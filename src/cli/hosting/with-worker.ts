@@ -1,5 +1,4 @@
 import type { Client } from '@temporalio/client';
-import { isIdle } from '../../client/below.js';
 import { RefusedError } from '../../core/errors.js';
 import { isLoaded } from '../../core/rules/limits.js';
 import { visible } from '../../core/state/summaries.js';
@@ -18,7 +17,6 @@ import {
   requireWorker,
   startHint,
 } from '../open-run.js';
-import { viewedRequests } from '../requests/show-request.js';
 import { type Hosting, catchInterrupt, createHosting } from './hosting.js';
 import { lackedRuns } from './lacked-runs.js';
 
@@ -53,8 +51,8 @@ export async function withWorker<T>(
     await requireWorker(context, opened, decision);
     return await send(null);
   }
-  const isResting = nextTarget(view) === null;
-  const hosting = createHosting(context, taskQueue, { activities: isResting });
+  const isIdle = nextTarget(view) === null;
+  const hosting = createHosting(context, taskQueue, { activities: isIdle });
   try {
     await hosting.ensure();
     const start = hosting.isHosting ? await startHint(context, opened.run) : null;
@@ -63,8 +61,8 @@ export async function withWorker<T>(
     });
     // A paused run makes no progress anyway until it is resumed.
     const isPaused = decision === 'pause' || (view.state.paused && decision !== 'resume');
-    const isLeft = start !== null && !isResting && !isPaused && (await hosting.isAlone());
-    if (isLeft && !(await needsNoWorker(opened))) {
+    const isLeft = start !== null && !isIdle && !isPaused && (await hosting.isAlone());
+    if (isLeft && !(await hasEnded(opened))) {
       const note = (hint: string): void =>
         context.note(
           `No worker is running on task queue "${visible(taskQueue)}": ${decision} has taken effect, but the run makes no progress until one starts. ${hint}`,
@@ -91,12 +89,10 @@ async function namingEnd(
   );
 }
 
-/** Returns whether a run has ended with a decision that left it nothing to execute, or waits for another one. */
-async function needsNoWorker({ client, run: { id } }: OpenedRun): Promise<boolean> {
+/** Returns whether a run has ended with a decision that left it nothing to execute. */
+async function hasEnded({ client, run: { id } }: OpenedRun): Promise<boolean> {
   await untilProcessed(client, id).catch(() => undefined);
-  const run = await readRun(client, id);
-  if (endOfRun(run) !== null) return true;
-  return isIdle(run.view) && viewedRequests(run.view, id).length > 0;
+  return endOfRun(await readRun(client, id)) !== null;
 }
 
 /** The worker that serves a task queue while a command runs, in this process or elsewhere. */

@@ -61,7 +61,7 @@ export const OPTIONS = {
   // Of commands that start runs, send messages, and follow.
   id: {
     flags: '--id <id>',
-    text: 'workflow id of the new run; default: the agent, the date, and a random suffix',
+    text: 'workflow id of the new run, or with chat of an open one; default: the agent, the date, and a random suffix',
   },
   reuseId: { flags: '--reuse-id', text: 'reuse the id of a run that has ended' },
   open: { flags: '--open', text: 'keep the run open for more messages; see send and close' },
