@@ -58,12 +58,12 @@ describe('the command fork', () => {
     const noGraph = await perdure('fork', source, '--node', 'judge#2');
     expect(noGraph.code).toBe(2);
     expect(noGraph.stderr).toContain(
-      '--node: the run has no graph; give the number of a message with --at',
+      '--node: the run has no graph; give the next message, and --at for its place',
     );
     const empty = await perdure('fork', source);
     expect(empty.code).toBe(2);
     expect(empty.stderr).toContain(
-      'message: expected the next message; or begin at a node with --node',
+      'message: expected the next message, got none; give it after the run',
     );
     const none = await perdure('fork', 'never-was', 'x');
     expect(none.code).toBe(1);

@@ -331,7 +331,7 @@ async function startFork(
     if (error instanceof InputError) {
       const text = error.message
         .replace(/^fork\.at(\.\w+)?:/, flag)
-        .replace(/give the number of a message$/, '$& with --at');
+        .replace(/give the number of a message$/, 'give the next message, and --at for its place');
       throw new UsageError(inFlags(text), { cause: error });
     }
     if (!(error instanceof IdTakenError)) throw error;

@@ -37,7 +37,9 @@ export async function forkHint(
 /** Returns what the fork of a run lacks that begins neither with a message nor at a node. */
 export function nothingToFork({ view: { state } }: Pick<FailedRun, 'view'>): string {
   const { name = '', graph } = state?.config.definition ?? {};
-  return graph !== undefined && droppedPart({ name, graph }, { message: '' }) !== null
-    ? '--node: expected the node to begin at, since nothing in this graph reads a message, got none'
-    : 'message: expected the next message; or begin at a node with --node';
+  if (graph === undefined)
+    return 'message: expected the next message, got none; give it after the run';
+  return droppedPart({ name, graph }, { message: '' }) === null
+    ? 'message: expected the next message; or begin at a node with --node'
+    : '--node: expected the node to begin at, since nothing in this graph reads a message, got none';
 }
