@@ -87,6 +87,7 @@ test('an update refuses what it cannot change, and a schedule needs a message', 
   await expect(refused({ paused: true })).rejects.toThrow(
     'paused: expected no change by an update; call schedule.pause or schedule.resume',
   );
+  await expect(refused({ overlp: null })).rejects.toThrow('did you mean overlap?');
   await expect(refused({ id: 'x' })).rejects.toThrow(/^id: expected no change, /);
   const silent = { id: `${id}-2`, agent: 'clerk', every: '1h' };
   await expect(client.schedule.create(silent as never)).rejects.toThrow(

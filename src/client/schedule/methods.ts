@@ -10,7 +10,9 @@ import {
   encodeScheduleSpec,
 } from '../../temporal/sdk-internals.js';
 import type { RunSettings } from '../../updates/start.js';
+import { unknownOption } from '../../validation/unknown-option.js';
 import {
+  SCHEDULE_NAMES,
   type Overlap,
   type ScheduleOptions,
   assertScheduleOptions,
@@ -58,6 +60,11 @@ export function changedOptions(
 ): ScheduleOptions {
   const fixed = Object.keys(FIXED).find((name) => Object.hasOwn(changes, name));
   if (fixed !== undefined) throw new InputError(`${fixed}: ${FIXED[fixed]}`);
+  // One that is removed is not in the result, which is checked later.
+  const unknown = Object.keys(changes).find((name) => !SCHEDULE_NAMES.includes(name));
+  if (unknown !== undefined) {
+    throw new InputError(`schedule: ${unknownOption(unknown, SCHEDULE_NAMES)}`);
+  }
   const present = presentOptions(description, memo);
   const { cron, every } = changes;
   if (every != null && changes.timeZone === undefined && present.timeZone !== undefined) {

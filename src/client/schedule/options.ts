@@ -141,6 +141,9 @@ const scheduleOptions = z
     error: 'expected only with cron, because every counts from 1970 in UTC; omit it, or use cron',
   });
 
+/** The names of all options of a schedule. */
+export const SCHEDULE_NAMES: readonly string[] = Object.keys(scheduleOptions.shape);
+
 /**
  * Throws an `InputError` with a line for each fault of a schedule's options. The server alone
  * parses the cron expression, and the check of the run input covers the run's settings. `zone`: what has to
