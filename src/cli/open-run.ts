@@ -200,7 +200,7 @@ export async function noteOtherVersion(
 ): Promise<boolean> {
   if (state === null || !isLoaded(state)) return false;
   const { definition } = state.config;
-  // The built-in configuration is no one's version of an agent, and each process knows secrets of its own.
+  // Without a file, the user has no version of the agent; and secrets are replaced by those that a process knows.
   const file = configFile({
     file: context.options.config,
     folder: process.cwd(),

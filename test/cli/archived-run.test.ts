@@ -1,19 +1,17 @@
 import { randomUUID } from 'node:crypto';
-import { Client, InMemoryTransport } from '@modelcontextprotocol/client';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { inbox } from '../../src/cli/commands/list.js';
 import { pause } from '../../src/cli/commands/pause.js';
 import { attach } from '../../src/cli/commands/run.js';
 import { graph } from '../../src/cli/commands/graph.js';
 import { ownedMemo, type RunsAccess } from '../../src/cli/mcp/owner.js';
-import { runsServer } from '../../src/cli/mcp/runs-server.js';
 import { openClient } from '../../src/client/create-client.js';
-import { openStores } from '../../src/storage/file-stores.js';
 import { createRunInput, startRun } from '../../src/updates/start.js';
 import { clerk } from '../support/clerk.js';
 import { obedientModel } from '../support/conversation.js';
 import { forgetSegments } from '../support/forget-run.js';
 import { runInProcess } from '../support/in-process.js';
+import { connectToRuns } from '../support/runs-client.js';
 import { createRig, type Rig } from '../support/rig.js';
 import { segmentsOf } from '../support/segments.js';
 
@@ -43,21 +41,7 @@ interface Answer {
 }
 
 async function askServer(given: Pick<RunsAccess, 'allRuns'>, owner: string): Promise<Answer[]> {
-  const server = runsServer({
-    options: {},
-    env: {},
-    agents: [],
-    taskQueue: rig.taskQueue,
-    client: async () => rig.client,
-    ...openStores(rig.home),
-    ensureWorker: async () => false,
-    owner: async () => owner,
-    canDecide: false,
-    ...given,
-  });
-  const [ours, theirs] = InMemoryTransport.createLinkedPair();
-  const client = new Client({ name: 'test', version: '1' });
-  await Promise.all([server.connect(theirs), client.connect(ours)]);
+  const client = await connectToRuns(rig, { owner: async () => owner, ...given });
   try {
     const tools = ['agent_status', 'agent_result'];
     return await Promise.all(

@@ -1,10 +1,8 @@
-import { Client, InMemoryTransport } from '@modelcontextprotocol/client';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { runsServer } from '../../src/cli/mcp/runs-server.js';
 import { clerk, clientOf } from '../support/clerk.js';
 import { obedientModel } from '../support/conversation.js';
 import { createRig, type Rig } from '../support/rig.js';
-import { openStores } from '../../src/storage/file-stores.js';
+import { connectToRuns } from '../support/runs-client.js';
 
 let rig: Rig;
 beforeAll(async () => {
@@ -15,21 +13,7 @@ afterAll(async () => await rig.close());
 
 /** Calls a tool of the command's MCP server. */
 async function callTool(name: string, args: Record<string, unknown>) {
-  const server = runsServer({
-    options: {},
-    env: {},
-    agents: [],
-    taskQueue: rig.taskQueue,
-    client: async () => rig.client,
-    ...openStores(rig.home),
-    ensureWorker: async () => false,
-    owner: async () => 'me',
-    allRuns: true,
-    canDecide: false,
-  });
-  const [ours, theirs] = InMemoryTransport.createLinkedPair();
-  const client = new Client({ name: 'test', version: '1' });
-  await Promise.all([server.connect(theirs), client.connect(ours)]);
+  const client = await connectToRuns(rig, { allRuns: true });
   try {
     const { content, structuredContent } = await client.callTool({ name, arguments: args });
     return { value: structuredContent, text: JSON.stringify(content) };

@@ -1,21 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Client as McpClient, InMemoryTransport } from '@modelcontextprotocol/client';
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
 import { defineAgent } from '../../src/agents/define-agent.js';
 import type { RunStatus } from '../../src/core/state/status.js';
 import { replyCall, replyText } from '../../src/testing/replies.js';
-import { runsServer } from '../../src/cli/mcp/runs-server.js';
 import type { Finding } from '../../src/cli/doctor/finding.js';
 import { createClient } from '../../src/index.js';
 import type { Model } from '../../src/models/model.js';
-import { openStores } from '../../src/storage/file-stores.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { commandLine, type CommandEnd } from '../support/command.js';
 import { untilStatus } from '../support/conversation.js';
 import { ownBundle } from '../support/own-bundle.js';
+import { connectToRuns } from '../support/runs-client.js';
 import { createRig, type Rig } from '../support/rig.js';
 import { waitUntilPolling } from '../support/wait-until-polling.js';
 
@@ -294,21 +292,7 @@ describe('an agent of a worker of the own, without a configuration', () => {
   test('is checked by `agent_start` of the MCP server, too', async () => {
     const taskQueue = `applications-${randomUUID()}`;
     await serve(taskQueue);
-    const server = runsServer({
-      options: {},
-      env: {},
-      agents: [],
-      taskQueue,
-      client: async () => rig.client,
-      ...openStores(rig.home),
-      ensureWorker: async () => false,
-      owner: async () => 'me',
-      allRuns: false,
-      canDecide: false,
-    });
-    const [ours, theirs] = InMemoryTransport.createLinkedPair();
-    const client = new McpClient({ name: 'test', version: '1' });
-    await Promise.all([server.connect(theirs), client.connect(ours)]);
+    const client = await connectToRuns(rig, { taskQueue });
     onTestFinished(() => client.close());
     const start = async (name: string): Promise<string> => {
       const given = { agent: name, message: 'hi', operation_id: randomUUID() };

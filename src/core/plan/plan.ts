@@ -77,7 +77,7 @@ export type Referred =
   | { readonly value: Json }
   | { readonly artifact: string }
   | { readonly failed: true }
-  /** Only a part of the value is kept. `lost`: why there is no more. */
+  /** Only a part of the value is kept. `lost`: why the rest could not be kept. */
   | { readonly cut: true; readonly lost?: string };
 
 /** The outcome of `resolveReferences`. */
